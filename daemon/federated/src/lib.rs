@@ -116,6 +116,9 @@ impl Running {
     }
 }
 
+/// Hexadecimal digits of the hash of a model that tell it from another.
+const HASH_SHOWN: usize = 16;
+
 /// The description of a model: the same at all members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelDescription {
@@ -123,6 +126,15 @@ pub struct ModelDescription {
     pub hash: [u8; 32],
     /// The same in one line, for people.
     pub text: String,
+}
+
+/// The settings and the model that the peers of such a training have to agree on, as JSON.
+pub fn shared(settings: &FederatedSettings, model: &ModelDescription) -> serde_json::Value {
+    let mut shared = serde_json::to_value(settings).unwrap_or_default();
+    shared["kind"] = "training".into();
+    shared["model"] = format!("of a script: {}", model.text).into();
+    shared["model_hash"] = blake3::Hash::from_bytes(model.hash).to_hex()[..HASH_SHOWN].into();
+    shared
 }
 
 /// Federated averaging of a peer's training, as a task of learning in rounds.
@@ -163,6 +175,10 @@ impl RoundTask for FederatedTask {
         // Settings always have an encoding.
         hasher.update(&serde_json::to_vec(&self.settings).unwrap_or_default());
         *hasher.finalize().as_bytes()
+    }
+
+    fn shared(&self) -> serde_json::Value {
+        shared(&self.settings, &self.model)
     }
 
     fn describe(&self) -> String {

@@ -120,10 +120,7 @@ pub async fn request_admission(
         Some(MemberAnswer::Wait) => Ok(Some(())),
         Some(MemberAnswer::No(why)) => {
             let refusal = Error::new(ErrorKind::Refused, format!("peer {peer} does not let us in: {}", quoted(&why)));
-            Err(match work.advice().filter(|_| why.starts_with(UNFIT)) {
-                Some(advice) => refusal.hint(advice.same_task),
-                None => refusal,
-            })
+            Err(if why.starts_with(UNFIT) { refusal.hint(work.same_work()) } else { refusal })
         }
         Some(_) => Err(nonsense(peer)),
     }

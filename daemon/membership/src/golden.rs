@@ -183,7 +183,7 @@ fn requests_and_answers_between_members_have_the_bytes_that_they_had() {
         MemberAnswer::Progress(progress),
         MemberAnswer::No("it has expired".to_owned()),
         MemberAnswer::Met(vec![(to, bootstrap)]),
-        MemberAnswer::Task(Assignment::Solve),
+        MemberAnswer::Task(Assignment::Solve(b"{}".to_vec())),
         MemberAnswer::State(vec![7, 8]),
     ];
     let said: Vec<Vec<u8>> = requests.iter().map(|request| postcard::to_stdvec(request).unwrap()).collect();

@@ -34,6 +34,7 @@ pub mod plan_apply;
 pub mod plan_peers;
 pub mod plan_without;
 mod probing;
+mod problem_card;
 mod recovery_key;
 mod requests;
 mod revocations;

@@ -107,7 +107,7 @@ fn mutated_requests_are_refused_or_make_sense() {
     let swarm = world.swarm.id();
     let requests = [
         MemberRequest::Plan { permission: Some(world.signer.permit_to_ask(&peer).unwrap()) },
-        MemberRequest::Join { wire: 7, swarm, claim: claim.clone(), work: Assignment::Solve },
+        MemberRequest::Join { wire: 7, swarm, claim: claim.clone(), work: Assignment::Solve(b"{}".to_vec()) },
         MemberRequest::Announce(world.news()),
         MemberRequest::Progress { permission: Some(world.signer.permit_to_ask(&peer).unwrap()), swarm },
         MemberRequest::Measure {
@@ -159,7 +159,7 @@ fn mutated_answers_are_refused_or_make_sense() {
         MemberAnswer::Progress(progress),
         MemberAnswer::No("no".to_owned()),
         MemberAnswer::Met(vec![(peer.to_bytes(), vec![world.address.clone()])]),
-        MemberAnswer::Task(Assignment::Solve),
+        MemberAnswer::Task(Assignment::Solve(b"{}".to_vec())),
     ];
     let seeds: Vec<Vec<u8>> = answers.iter().map(bytes).collect();
     for_each_input("answer", &seeds, |input| {

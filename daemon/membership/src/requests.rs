@@ -11,7 +11,7 @@ use crate::offer::{MAX_OFFER_BYTES, PlanNews};
 use crate::swarm::{Permission, SwarmIdentity};
 use crate::task::Assignment;
 
-pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/6");
+pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/7");
 /// Largest request, and largest answer without a model.
 pub(crate) const MAX_BYTES: usize = MAX_OFFER_BYTES + 768;
 

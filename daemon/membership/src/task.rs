@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::problem_card::ProblemCard;
+
 /// Largest encoded card.
 pub const MAX_CARD_BYTES: usize = 1 << 20;
 
@@ -63,8 +65,8 @@ pub(crate) const UNFIT: &str = "it does not fit the task of the swarm";
 pub enum Assignment {
     /// Training a model: the encoded card.
     Train(Vec<u8>),
-    /// Solving a problem, whose file every peer has.
-    Solve,
+    /// Solving a problem, whose file every peer has: the encoded [`ProblemCard`].
+    Solve(Vec<u8>),
 }
 
 /// The task of this peer, once it is known.
@@ -73,15 +75,17 @@ pub enum Work {
     /// Training a model.
     Train(Arc<dyn TaskCard>),
     /// Solving a problem.
-    Solve,
+    Solve(ProblemCard),
 }
 
 impl Work {
-    /// Advice to the user of a peer with this work, if it trains.
-    pub(crate) fn advice(&self) -> Option<Advice> {
+    /// For a peer whose work is another than that of the swarm: what all peers need.
+    pub(crate) fn same_work(&self) -> &'static str {
         match self {
-            Self::Train(card) => Some(card.advice()),
-            Self::Solve => None,
+            Self::Train(card) => card.advice().same_task,
+            Self::Solve(_) => {
+                "all peers of a swarm need the same problem file, but for `data`, `device` and where their card is"
+            }
         }
     }
 
@@ -89,7 +93,7 @@ impl Work {
     pub fn assignment(&self) -> Assignment {
         match self {
             Self::Train(card) => Assignment::Train(card.encode()),
-            Self::Solve => Assignment::Solve,
+            Self::Solve(card) => Assignment::Solve(card.encode()),
         }
     }
 
@@ -97,13 +101,14 @@ impl Work {
     pub fn difference(&self, here: &Assignment, there: &Assignment) -> Option<String> {
         match (self, here, there) {
             (Self::Train(card), Assignment::Train(here), Assignment::Train(there)) => card.difference(here, there),
-            (_, Assignment::Train(_), Assignment::Solve) => {
+            (_, Assignment::Train(_), Assignment::Solve(_)) => {
                 Some("a model is trained here and a problem solved there".to_owned())
             }
-            (_, Assignment::Solve, Assignment::Train(_)) => {
+            (_, Assignment::Solve(_), Assignment::Train(_)) => {
                 Some("a problem is solved here and a model trained there".to_owned())
             }
-            (_, Assignment::Solve, Assignment::Solve) | (Self::Solve, ..) => None,
+            (_, Assignment::Solve(here), Assignment::Solve(there)) => ProblemCard::difference(here, there),
+            (Self::Solve(_), ..) => None,
         }
     }
 }

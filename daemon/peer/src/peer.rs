@@ -43,7 +43,7 @@ use crate::membership::{self, AutoPlanner, Introductions, Membership, Membership
 use crate::place::Place;
 use crate::status::{PeerState, Status, StatusBoard, StatusView};
 use crate::stop::StopRequests;
-use crate::task::{Assignment, Work};
+use crate::task::{Assignment, ProblemCard, Work};
 use access::{Access, Incoming, Streams};
 pub use builder::{PeerBuilder, RunningPeer};
 pub use extension::{Announcer, Extension, Farewell};
@@ -342,10 +342,20 @@ impl Peer {
     /// This peer's work, once it is settled.
     fn work(&self) -> Option<Work> {
         match &self.purpose {
-            Purpose::Solve(_) | Purpose::Learn(_) | Purpose::TrainFederated(..) => Some(Work::Solve),
             Purpose::Train(task) => task.card().map(Work::Train),
+            Purpose::TrainFederated(task, settings) => {
+                let model = federated::description(task.card()?.as_ref());
+                Some(problem(&mingle_federated_training::shared(settings, &model)))
+            }
+            Purpose::Learn(task) => Some(problem(&task.shared())),
+            // Their files are resolved for the members of a plan, and compared once there is one.
+            Purpose::Solve(_) => Some(problem(&serde_json::Value::Null)),
         }
     }
+}
+
+fn problem(settings: &serde_json::Value) -> Work {
+    Work::Solve(ProblemCard::new(settings))
 }
 
 /// Waits until the peer is requested to stop. Returns the reason.

@@ -5,10 +5,14 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::support::founded_swarm::Swarm;
-use crate::support::{RunningPeer, run, stderr, text};
+use crate::support::{RunningPeer, assert_fails, run, stderr, text};
 
 /// Rounds before the first change: a training that begins anew then differs from one that goes on.
 const BEFORE: u64 = 30;
+
+/// The part of the problem that all peers share.
+const SHARED: &str =
+    "kind = \"training\"\nmodel = \"softmax\"\ncard = \"card.json\"\nlocal_steps = 2\nrounds = 100000\n";
 
 /// A peer's own table with 40 rows, whose label depends on both columns.
 fn write_table(swarm: &Swarm, peer: usize) -> PathBuf {
@@ -32,8 +36,7 @@ fn problem(swarm: &Swarm, peer: usize) -> PathBuf {
         assert!(made.status.success(), "{}", stderr(&made));
     }
     let path = swarm.folder.path().join(format!("{peer}.toml"));
-    let usual = "kind = \"training\"\nmodel = \"softmax\"\ncard = \"card.json\"\nlocal_steps = 2\nrounds = 100000\n";
-    fs::write(&path, format!("{usual}data = \"csv:{}\"\n", text(&table))).unwrap();
+    fs::write(&path, format!("{SHARED}data = \"csv:{}\"\n", text(&table))).unwrap();
     path
 }
 
@@ -79,4 +82,21 @@ fn a_training_goes_on_from_its_round_when_a_member_comes_is_left_out_and_comes_b
     assert_eq!(operator.wait_for("new_plan")["nodes"], 4);
     goes_on_from(&mut operator, BEFORE);
     goes_on_from(&mut back, BEFORE);
+}
+
+#[test]
+fn a_newcomer_with_another_problem_is_refused_before_any_plan_names_it() {
+    let swarm = Swarm::found();
+    let problems: Vec<PathBuf> = (0..2).map(|peer| problem(&swarm, peer)).collect();
+    let mut operator = swarm.start_operator(&["--planning", "auto", "--problem", text(&problems[0])]);
+    operator.address();
+    let ticket = swarm.invite(2);
+    for (there, entry) in [("100000", "rounds = 7"), ("2", "local_steps = 3")] {
+        let (name, here) = entry.split_once(" = ").unwrap();
+        let other = SHARED.replace(&format!("{name} = {there}"), entry);
+        fs::write(&problems[1], format!("{other}data = \"csv:{}\"\n", text(&write_table(&swarm, 1)))).unwrap();
+        let refused = run(&["join", &ticket, "--home", text(&swarm.home(1)), "--problem", text(&problems[1])]);
+        let difference = format!("{name} of the problem is {here} here and {there} there");
+        assert_fails(&refused, 6, &[&difference, "all peers of a swarm need the same problem file"]);
+    }
 }

@@ -8,7 +8,7 @@ use crate::support::played_peers::Connection;
 use crate::support::{RunningPeer, assert_fails, audit, mingle, run, stderr, stdout, text};
 use libp2p::identity::Keypair;
 use mingle_peer::membership::{TaskAnswer, Ticket, fetch_task, request_admission};
-use mingle_peer::task::Work;
+use mingle_peer::task::{ProblemCard, Work};
 use serde_json::Value;
 
 #[test]
@@ -151,7 +151,14 @@ impl Bearer {
     async fn refusal_of_other_work(&mut self) -> String {
         let claim = self.ticket.invite.claim(&self.ticket.swarm, &self.key.public().to_peer_id()).unwrap();
         let (control, peer) = (&mut self.connection.control, self.connection.peer);
-        let asked = request_admission(control, peer, &self.ticket.swarm, &claim, &Work::Solve).await;
+        let asked = request_admission(
+            control,
+            peer,
+            &self.ticket.swarm,
+            &claim,
+            &Work::Solve(ProblemCard::new(&serde_json::Value::Null)),
+        )
+        .await;
         asked.unwrap_err().to_string()
     }
 }

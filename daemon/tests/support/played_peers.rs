@@ -14,7 +14,7 @@ use crate::support::liar::{Part, hash_of};
 use crate::support::{RunningPeer, run, stderr, stdout, text};
 
 pub(crate) const EDGE: StreamProtocol = StreamProtocol::new("/mingle/edge/1");
-pub(crate) const SWARM: StreamProtocol = StreamProtocol::new("/mingle/swarm/6");
+pub(crate) const SWARM: StreamProtocol = StreamProtocol::new("/mingle/swarm/7");
 pub(crate) const PROBE: StreamProtocol = StreamProtocol::new("/mingle/probe/1");
 /// More than any answer of a sound peer takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -25,8 +25,6 @@ pub struct FederatedLearning {
     reaches: [u8; 32],
     /// The samples of all members, where each is protected by itself.
     samples: f64,
-    /// Rounds trained, the present one included.
-    rounds: u64,
     state: LearnerState,
 }
 
@@ -69,7 +67,6 @@ impl FederatedLearning {
             all: [0; 32],
             reaches: [0; 32],
             samples: 0.0,
-            rounds: 0,
             state,
         })
     }
@@ -182,7 +179,6 @@ impl RoundLearning for FederatedLearning {
     }
 
     fn train(&mut self, round: u64) -> Result<Vec<f32>, LearningError> {
-        self.rounds = round + 1;
         if let Some(private) = self.private.as_ref().filter(|_| self.settings.protects_samples()) {
             let LearnerState { parameters, .. } = &self.state;
             return private.descent(parameters.len(), |take| self.model.sample_gradients(parameters, take));
@@ -235,10 +231,10 @@ impl RoundLearning for FederatedLearning {
         Ok(())
     }
 
-    fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError> {
+    fn evaluate(&mut self, rounds: u64) -> Result<Vec<Option<f64>>, LearningError> {
         let epsilon = self.private.as_ref().map(PrivateSum::epsilon);
         let spent = self.private.as_ref().map(|private| f64::from(u8::from(private.is_spent())));
-        let mut metrics = match self.settings.evaluates_after(self.rounds) {
+        let mut metrics = match self.settings.evaluates_after(rounds) {
             true => self.model.evaluate(&self.state.parameters)?,
             false => vec![None; self.settings.metrics.len()],
         };

@@ -66,7 +66,7 @@ impl RoundLearning for Vector {
         self.mean = aggregate.iter().sum();
         Ok(())
     }
-    fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError> {
+    fn evaluate(&mut self, _: u64) -> Result<Vec<Option<f64>>, LearningError> {
         Ok(vec![None])
     }
     fn state(&self) -> Vec<u8> {

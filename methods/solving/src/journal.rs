@@ -22,6 +22,17 @@ pub struct Entries {
     pub x: Vec<f64>,
     /// In learning in rounds, the record of the last round.
     pub round: Option<RoundRecord>,
+    /// Set where an attempt goes on from an earlier round than this node has kept, until an observer takes it.
+    pub went_back: Option<WentBack>,
+}
+
+/// A return to an earlier round than a node has kept, for which its work after that is done anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WentBack {
+    /// The newest round that the node has kept, of this task and data or of others.
+    pub kept: u64,
+    /// The round that all go on from.
+    pub to: u64,
 }
 
 /// A shared handle on the entries.
@@ -50,6 +61,13 @@ impl ProgressJournal {
         let mut entries = self.read();
         entries.iterations = rounds;
         entries.round = record.cloned();
+    }
+
+    /// Notes that the attempt goes on from the round `to`, and the newest that the node has kept.
+    pub(crate) fn note_return(&self, kept: u64, to: u64) {
+        if to < kept {
+            self.read().went_back = Some(WentBack { kept, to });
+        }
     }
 
     /// Notes the largest residual of all nodes, as the last check found it.

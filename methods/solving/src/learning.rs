@@ -46,6 +46,12 @@ pub trait RoundTask: fmt::Debug + Send + Sync {
     /// BLAKE3 of all that the nodes have to agree on.
     fn hash(&self) -> [u8; 32];
 
+    /// The settings that the nodes have to agree on, as JSON: peers whose hashes differ name the first difference in it. Null
+    /// where there is nothing to name.
+    fn shared(&self) -> serde_json::Value {
+        serde_json::Value::Null
+    }
+
     /// Describes the task in one line.
     fn describe(&self) -> String;
 
@@ -184,12 +190,13 @@ pub trait RoundLearning: Send {
         Err(LearningError("this learning takes a mean, and chooses no sources".to_owned()))
     }
 
-    /// The quality of the model: a number for each metric of the [`RoundRules`], in that order, or none where the node
-    /// has no samples to measure it on.
+    /// The quality of the model after so many rounds: a number for each metric of the [`RoundRules`], in that order, or none
+    /// where the node has no samples to measure it on. Where the task [has a common model](RoundTask::has_common_model), its
+    /// quality is asked for once more after a restart, without a training before it.
     ///
     /// # Errors
     /// The model is no longer usable.
-    fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError>;
+    fn evaluate(&mut self, rounds: u64) -> Result<Vec<Option<f64>>, LearningError>;
 
     /// Everything that later rounds depend on; at most [`MOST_STATE_BYTES`].
     fn state(&self) -> Vec<u8>;

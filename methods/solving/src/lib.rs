@@ -34,7 +34,7 @@ mod sum_scale;
 pub use communication_plan::{Averaging, AveragingScheme, CommunicationPlan, symmetric_rows};
 pub use curves::files as solution_files;
 pub use error::{CommunicationPlanError, SolveError};
-pub use journal::{Entries, ProgressJournal};
+pub use journal::{Entries, ProgressJournal, WentBack};
 pub use learning::{
     Aggregation, Learned, LearningError, LocalWork, MOST_STATE_BYTES, MemoryStore, Release, RoundLearning, RoundPart,
     RoundRecord, RoundRules, RoundStore, RoundTask, RulesError, StatisticsTable,

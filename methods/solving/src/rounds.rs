@@ -140,20 +140,26 @@ impl RoundsNode {
             Aggregation::None => Aggregate::Nothing,
             Aggregation::Pull(sources) => Aggregate::Pulled(self.pull(&contribution, &sources).await?),
         };
+        let keeping = self.has_common_model().then(|| self.keeping_unmeasured(round + 1));
         let measured = self.part.bench.run(move |learner| {
             match aggregate {
                 Aggregate::Mean(mean) => learner.learning.take(round, &mean)?,
                 Aggregate::Pulled(contributions) => learner.learning.take_pulled(round, &contributions)?,
                 Aggregate::Nothing => {}
             }
-            learner.learning.evaluate()
+            keeping.map(|keeping| keeping.keep(learner)).transpose()?;
+            learner.learning.evaluate(round + 1)
         });
         let measured = measured.await;
-        self.note(measured).await
+        self.note(measured).await?;
+        if !self.has_common_model() {
+            self.keep_measured().await?;
+        }
+        self.journal.note_rounds(round + 1, self.history.last());
+        Ok(())
     }
 
-    /// Ends a round: all nodes learn the mean metrics, and each keeps its state before it sends anything of the next
-    /// round.
+    /// Takes note of the metrics after a round, of which all nodes learn the mean.
     async fn note(&mut self, measured: Result<Vec<Option<f64>>, LearningError>) -> Result<(), SolveError> {
         let metrics = self.part.task.rules().metrics().len();
         let measured = measured.and_then(|own| check_metrics(own, metrics));
@@ -162,22 +168,37 @@ impl RoundsNode {
         self.have_alike(mean.iter().map(|value| value.map_or(u64::MAX, f64::to_bits)));
         let round = self.history.len() as u64 + 1;
         self.history.push(RoundRecord { round, mean, own });
+        Ok(())
+    }
+
+    /// Returns `true` if a node goes on from the model of another, whatever rounds it has kept itself.
+    fn has_common_model(&self) -> bool {
+        self.part.task.has_common_model() && self.part.task.rules().keeps_the_last()
+    }
+
+    /// What is kept of a round of a common model as soon as its mean is taken, before the model is measured: a mean that a
+    /// node knows must outlast its death, or the others sum the round once more.
+    fn keeping_unmeasured(&self, round: u64) -> Keeping {
+        let history = self.history.iter().cloned().chain([self.unmeasured(round)]).collect();
+        let needed = BTreeSet::from([round, round - 1]);
+        Keeping { about: self.about, shared: self.shared, history, needed }
+    }
+
+    /// The record of a round whose metrics this node does not know.
+    fn unmeasured(&self, round: u64) -> RoundRecord {
+        let unknown = vec![None; self.part.task.rules().metrics().len()];
+        RoundRecord { round, mean: unknown.clone(), own: unknown }
+    }
+
+    /// Keeps the state after a round, with its metrics. Each node does before it sends anything of the next round.
+    async fn keep_measured(&self) -> Result<(), SolveError> {
         let rules = self.part.task.rules();
+        let round = self.history.len() as u64;
         let before = rules.best_round(&self.history[..self.history.len() - 1]);
         let needed = BTreeSet::from([round, round - 1, before, rules.best_round(&self.history)]);
-        let history = self.history.clone();
-        let shared = self.shared;
-        let about = self.about;
-        let kept = self.part.bench.run(move |learner| {
-            let state = learner.learning.state();
-            learner.store.keep(round, &Kept { shared, history, state }.encode(about)?)?;
-            learner.store.retain(&needed);
-            Ok(())
-        });
-        let kept = kept.await;
-        self.agree(kept, round).await?;
-        self.journal.note_rounds(round, self.history.last());
-        Ok(())
+        let keeping = Keeping { about: self.about, shared: self.shared, history: self.history.clone(), needed };
+        let kept = self.part.bench.run(move |learner| keeping.keep(learner)).await;
+        self.agree(kept, round).await
     }
 
     async fn conclude(self) -> Result<Learned, SolveError> {
@@ -298,6 +319,26 @@ impl RoundsNode {
             own.iter().flat_map(|value| [f64::from(u8::from(value.is_some())), value.unwrap_or(0.0)]).collect();
         let sums = self.collectives.total(&row).await?;
         Ok(sums.as_chunks().0.iter().map(|[measured, sum]| (*measured > 0.0).then(|| sum / measured)).collect())
+    }
+}
+
+/// The record of a round that is about to be kept, beside the state of the learning.
+struct Keeping {
+    about: About,
+    shared: [u8; 32],
+    history: Vec<RoundRecord>,
+    /// The rounds that are kept from then on.
+    needed: BTreeSet<u64>,
+}
+
+impl Keeping {
+    fn keep(self, learner: &mut Learner) -> Result<(), LearningError> {
+        let Self { about, shared, history, needed } = self;
+        let Learner { learning, store, .. } = learner;
+        let round = history.len() as u64;
+        store.keep(round, &Kept { shared, history, state: learning.state() }.encode(about)?)?;
+        store.retain(&needed);
+        Ok(())
     }
 }
 

@@ -110,7 +110,7 @@ mod tests {
     fn what_names_no_file_of_the_user_stays_as_it_is() {
         let mut paths = Paths::default();
         for text in [
-            "/ip4/10.0.0.1/udp/1/quic-v1/p2p/12D3 and /mingle/swarm/6",
+            "/ip4/10.0.0.1/udp/1/quic-v1/p2p/12D3 and /mingle/swarm/7",
             "/usr/lib/x.so /dev/null /etc/mingle/config.toml /livez",
             "https://data.org/a/b and s3://a/b",
             "3/4 of train/x.csv in ~/data/x.csv",

@@ -58,7 +58,7 @@ impl Peer {
             match membership::fetch_task(streams, peer, Some(claim)).await? {
                 TaskAnswer::NotYet | TaskAnswer::Away => return Ok(None),
                 TaskAnswer::Task(Assignment::Train(card)) => self.agree_with(peer, &card)?,
-                TaskAnswer::Task(Assignment::Solve) => {
+                TaskAnswer::Task(Assignment::Solve(_)) => {
                     let message =
                         format!("the swarm {} solves a problem, and this peer would train a model", swarm.name);
                     return Err(

@@ -186,7 +186,7 @@ async fn ask_for_task(
         while let Some((peer, answer)) = asked.next().await {
             match answer {
                 Ok(TaskAnswer::Task(Assignment::Train(card))) => return Ok(Some((peer, card))),
-                Ok(TaskAnswer::Task(Assignment::Solve)) => {
+                Ok(TaskAnswer::Task(Assignment::Solve(_))) => {
                     return Err(Error::new(
                         ErrorKind::Refused,
                         format!("peer {peer} solves a problem, and this peer trains a model"),

@@ -95,7 +95,7 @@ impl Peer {
             for peer in asked {
                 match membership::fetch_task(&mut streams, peer, claim).await {
                     Ok(TaskAnswer::Task(Assignment::Train(card))) => return Ok((peer, card)),
-                    Ok(TaskAnswer::Task(Assignment::Solve)) => return Err(solves_a_problem(peer)),
+                    Ok(TaskAnswer::Task(Assignment::Solve(_))) => return Err(solves_a_problem(peer)),
                     Ok(TaskAnswer::NotYet | TaskAnswer::Away) => drop(search.refusals.remove(&peer)),
                     Err(refusal) => search.refused(peer, refusal).map_or(Ok(()), Err)?,
                 }

@@ -11,6 +11,7 @@ use super::solve::CommonWork;
 use super::{Access, Incoming, Outcome, Peer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::place::Place;
+use crate::task::TaskCard;
 use crate::training::TrainingTask;
 
 /// A training whose changes are averaged exactly.
@@ -33,6 +34,11 @@ impl FederatedWork {
     }
 }
 
+/// The description of the model that a task trains.
+pub(super) fn description(card: &dyn TaskCard) -> ModelDescription {
+    ModelDescription { hash: card.hash(), text: card.describe() }
+}
+
 impl Peer {
     /// Trains in rounds with the others, until all rounds are done or this peer's training fails.
     pub(super) async fn train_federated(
@@ -45,7 +51,7 @@ impl Peer {
     ) -> Result<Outcome> {
         let unsettled = || Error::new(ErrorKind::Unexpected, "training begins without a task");
         let card = task.card().ok_or_else(unsettled)?;
-        let model = ModelDescription { hash: card.hash(), text: card.describe() };
+        let model = description(card.as_ref());
         let training = task.build(place.node.index(), place.peers.len())?;
         let (training, mut failures, _end) = SharedTraining::new(training);
         let rounds = settings.rounds;

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{RoundsNode, short};
+use super::{Keeping, RoundsNode, short};
 use crate::error::SolveError;
-use crate::learning::{About, Kept, Learner, LearningError, RoundRecord, RoundStore};
+use crate::learning::{About, Kept, LearningError, RoundStore};
 
 /// Kept rounds that a node offers to the others: the last, and the one before.
 const OFFERED: usize = 2;
@@ -28,33 +28,28 @@ struct Agreed {
 }
 
 impl Agreed {
-    /// The round that follows from the offers of all nodes, `[node][OFFERED]`. With `has_common_model` a round counts that is
-    /// offered by more than half of the nodes that offer any, and by two of three or more nodes: one alone decides nothing.
-    /// The first of them hands it over.
+    /// The round that follows from the offers of all nodes, `[node][OFFERED]`: the newest that all have. With
+    /// `has_common_model` all go on from the newest that any has, if it is one round beyond the one that counts otherwise:
+    /// that is where a node knows a mean that no other has kept yet.
     fn of(offers: &[Vec<KeptOffer>], most_rounds: u64, has_common_model: bool) -> Self {
-        let is_possible = |round: f64| round.fract() == 0.0 && round >= 1.0 && round <= most_rounds as f64;
-        let candidates = || offers.iter().flatten().filter(|[round, _]| is_possible(*round));
-        let newest = |is_chosen: &dyn Fn(&KeptOffer) -> bool| {
-            candidates()
-                .filter(|offer| is_chosen(offer))
-                .copied()
-                .reduce(|one, other| if other[0] > one[0] { other } else { one })
-        };
-        let offering = |offer: &KeptOffer| offers.iter().filter(|of_node| of_node.contains(offer)).count();
-        if let Some([round, _]) = newest(&|offer| offering(offer) == offers.len()) {
-            return Self { round: round as u64, handed_over: None };
+        let possible: Vec<Vec<KeptOffer>> = offers.iter().map(|of_node| possible(of_node, most_rounds)).collect();
+        let of_all = newest(&possible, |offering| offering == possible.len());
+        if !has_common_model {
+            return Self { round: of_all.map_or(0, |[round, _]| round as u64), handed_over: None };
         }
-        let with_any = offers.iter().filter(|of_node| of_node.iter().any(|[round, _]| is_possible(*round))).count();
-        let least = if offers.len() == 2 { 1 } else { 2 };
-        let is_of_most = |offer: &KeptOffer| 2 * offering(offer) > with_any && offering(offer) >= least;
-        match newest(&|offer| has_common_model && is_of_most(offer)) {
+        let base = of_all.or_else(|| newest_of_most(&possible));
+        match one_round_beyond(&possible, base).or(base) {
             None => Self { round: 0, handed_over: None },
-            Some(chosen) => {
-                let (holders, lacking): (Vec<_>, Vec<_>) =
-                    (0..offers.len()).partition(|&node| offers[node].contains(&chosen));
-                Self { round: chosen[0] as u64, handed_over: Some((holders[0], lacking.into_iter().collect())) }
-            }
+            Some(chosen) => Self::handing_over(&possible, chosen),
         }
+    }
+
+    /// All go on from this round; the first node that has it hands it over to those that lack it.
+    fn handing_over(offers: &[Vec<KeptOffer>], chosen: KeptOffer) -> Self {
+        let (holders, lacking): (BTreeSet<usize>, BTreeSet<usize>) =
+            (0..offers.len()).partition(|&node| offers[node].contains(&chosen));
+        let handed_over = holders.first().filter(|_| !lacking.is_empty()).map(|&giver| (giver, lacking));
+        Self { round: chosen[0] as u64, handed_over }
     }
 
     /// Returns `true` if this node gets the model from another.
@@ -68,7 +63,11 @@ impl RoundsNode {
     /// beginning.
     pub(super) async fn go_back(&mut self) -> Result<(), SolveError> {
         let about = self.about;
-        let mut kept = self.part.bench.run(move |learner| sound(learner.store.as_ref(), about)).await;
+        let read = self.part.bench.run(move |learner| {
+            let newest = learner.store.held().last().copied().unwrap_or(0);
+            (newest, sound(learner.store.as_ref(), about))
+        });
+        let (newest, mut kept) = read.await;
         let agreed = self.agree_on_round(&kept).await?;
         let round = agreed.round;
         let rules = self.part.task.rules().clone();
@@ -92,8 +91,19 @@ impl RoundsNode {
         if let Some((giver, lacking)) = &agreed.handed_over {
             self.hand_over(round, *giver, lacking).await?;
         }
+        if self.has_common_model() && round > 0 {
+            self.measure_again(round).await?;
+        }
         self.journal.note_rounds(round, self.history.last());
+        self.journal.note_return(newest, round);
         Ok(())
+    }
+
+    /// Measures the model to go on from: it was kept before that, and some nodes may have died in between.
+    async fn measure_again(&mut self, round: u64) -> Result<(), SolveError> {
+        self.history.pop();
+        let measured = self.part.bench.run(move |learner| learner.learning.evaluate(round)).await;
+        self.note(measured).await
     }
 
     /// Exchanges which rounds the nodes have kept.
@@ -107,8 +117,7 @@ impl RoundsNode {
         offer.resize(OFFERED, [NOTHING; 2]);
         let offers = self.collectives.gather(offer.as_flattened()).await?;
         let offers: Vec<Vec<KeptOffer>> = offers.iter().map(|row| row.as_chunks().0.to_vec()).collect();
-        let has_common_model = self.part.task.has_common_model() && rules.keeps_the_last();
-        Ok(Agreed::of(&offers, rules.rounds(), has_common_model))
+        Ok(Agreed::of(&offers, rules.rounds(), self.has_common_model()))
     }
 
     /// Gives the model of the node `giver` after this round to those that lack it. All then compare what they have.
@@ -144,9 +153,7 @@ impl RoundsNode {
     async fn adopt(&mut self, round: u64, handed: &[u8]) -> Result<(), LearningError> {
         let short = || LearningError("the model that was handed over is cut off".to_owned());
         let (shared, common) = handed.split_first_chunk::<HASH>().ok_or_else(short)?;
-        let unknown = vec![None; self.part.task.rules().metrics().len()];
-        let record = |round| RoundRecord { round, mean: unknown.clone(), own: unknown.clone() };
-        self.history = (1..=round).map(record).collect();
+        self.history = (1..=round).map(|round| self.unmeasured(round)).collect();
         self.shared = *shared;
         let common = common.to_vec();
         self.part.bench.run(move |learner| learner.learning.adopt(&common)).await
@@ -155,16 +162,46 @@ impl RoundsNode {
     /// Keeps the model that was handed over, for a restart.
     async fn keep_adopted(&mut self, round: u64) -> Result<(), LearningError> {
         let history = self.history.clone();
-        let shared = self.shared;
-        let about = self.about;
-        let kept = self.part.bench.run(move |learner| {
-            let Learner { learning, store, .. } = learner;
-            store.keep(round, &Kept { shared, history, state: learning.state() }.encode(about)?)?;
-            store.retain(&BTreeSet::from([round]));
-            Ok(())
-        });
-        kept.await
+        let keeping = Keeping { about: self.about, shared: self.shared, history, needed: BTreeSet::from([round]) };
+        self.part.bench.run(move |learner| keeping.keep(learner)).await
     }
+}
+
+/// The offers of a node that stand for a round that can be.
+fn possible(of_node: &[KeptOffer], most_rounds: u64) -> Vec<KeptOffer> {
+    let is_possible = |round: f64| round.fract() == 0.0 && round >= 1.0 && round <= most_rounds as f64;
+    of_node.iter().filter(|[round, _]| is_possible(*round)).copied().collect()
+}
+
+/// The newest round that is offered by so many nodes as `is_enough` wants.
+fn newest(offers: &[Vec<KeptOffer>], is_enough: impl Fn(usize) -> bool) -> Option<KeptOffer> {
+    let offering = |offer: &KeptOffer| offers.iter().filter(|of_node| of_node.contains(offer)).count();
+    let candidates = offers.iter().flatten().filter(|offer| is_enough(offering(offer)));
+    candidates.copied().reduce(|one, other| if other[0] > one[0] { other } else { one })
+}
+
+/// The newest round that is offered by more than half of the nodes that offer any, and by two of three or more nodes: one
+/// alone decides nothing.
+fn newest_of_most(offers: &[Vec<KeptOffer>]) -> Option<KeptOffer> {
+    let with_any = offers.iter().filter(|of_node| !of_node.is_empty()).count();
+    let least = if offers.len() == 2 { 1 } else { 2 };
+    newest(offers, |offering| 2 * offering > with_any && offering >= least)
+}
+
+/// The round after `base`, or the first one, that any node has kept in a line with it. Without this the nodes would sum
+/// the round once more, and who knows both sums of a round, with a member and without it, knows what that one gave.
+/// Nobody can confirm such a round. Who makes it up brings all to a model of its choice, as it could by any contribution
+/// that nobody sees.
+fn one_round_beyond(offers: &[Vec<KeptOffer>], base: Option<KeptOffer>) -> Option<KeptOffer> {
+    let is_in_line = |of_node: &&Vec<KeptOffer>| match &base {
+        Some(base) => of_node.contains(base),
+        None => of_node.len() == 1,
+    };
+    let next = base.map_or(0.0, |[round, _]| round) + 1.0;
+    let beyond = |of_node: &Vec<KeptOffer>| of_node.iter().filter(|[round, _]| *round == next).copied().collect();
+    let lines: Vec<Vec<KeptOffer>> = offers.iter().filter(is_in_line).map(beyond).collect();
+    let most = lines.iter().flatten().map(|offer| lines.iter().filter(|line| line.contains(offer)).count()).max()?;
+    newest(&lines, |offering| offering == most)
 }
 
 fn other_length(giver: usize, found: usize, wanted: usize) -> String {
@@ -208,8 +245,30 @@ mod tests {
     fn the_newest_round_that_all_have_comes_first() {
         let behind = [[9.0, 2.0], [8.0, 1.0]];
         let ahead = [[10.0, 3.0], [9.0, 2.0]];
-        assert_eq!(agreed(&[behind, ahead, ahead]), (9, None), "one repeats nothing, and two repeat a round");
+        let own = Agreed::of(&offers(&[behind, ahead, ahead]), 100, false);
+        assert_eq!(own, Agreed { round: 9, handed_over: None }, "two repeat a round, whose models are their own");
         assert_eq!(agreed(&[[NONE; 2]; 3]), (0, None));
+    }
+
+    #[test]
+    fn a_round_beyond_that_any_node_has_kept_comes_before_those_that_more_have() {
+        let behind = [[9.0, 2.0], [8.0, 1.0]];
+        let ahead = [[10.0, 3.0], [9.0, 2.0]];
+        assert_eq!(agreed(&[behind, ahead, ahead]), (10, Some((1, vec![0]))));
+        assert_eq!(agreed(&[behind, behind, ahead]), (10, Some((2, vec![0, 1]))));
+        assert_eq!(agreed(&[[NONE; 2], behind, ahead, behind]), (10, Some((2, vec![0, 1, 3]))), "and with a newcomer");
+        assert_eq!(agreed(&[[NONE; 2], [[1.0, 5.0], NONE]]), (1, Some((1, vec![0]))), "the first mean too");
+        let other = [[10.0, 4.0], [9.0, 2.0]];
+        assert_eq!(agreed(&[other, ahead, ahead]), (10, Some((1, vec![0]))), "of two lines that of more nodes");
+    }
+
+    #[test]
+    fn a_round_that_does_not_follow_on_that_of_the_others_is_no_round_beyond() {
+        let others = [[9.0, 2.0], [8.0, 1.0]];
+        for odd in [[[10.0, 3.0], [9.0, 7.0]], [[11.0, 3.0], [9.0, 2.0]], [[10.0, 3.0], NONE]] {
+            assert_eq!(agreed(&[others, odd, others]).0, 9, "{odd:?}");
+        }
+        assert_eq!(agreed(&[[NONE; 2], [[1.0, 5.0], [0.5, 5.0]], [[2.0, 5.0], [1.0, 4.0]]]).0, 1);
     }
 
     #[test]

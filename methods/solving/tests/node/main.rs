@@ -4,9 +4,11 @@
 mod attempts;
 mod certificates;
 mod codec;
+mod common_model;
 mod failures;
 mod masked_sums;
 mod robust;
 mod rounds;
 mod solutions;
 mod support;
+mod walk;

@@ -70,7 +70,7 @@ impl RoundLearning for Number {
         self.is_even = aggregate.iter().all(|value| *value == self.mean);
         Ok(())
     }
-    fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError> {
+    fn evaluate(&mut self, _: u64) -> Result<Vec<Option<f64>>, LearningError> {
         Ok(vec![Some(metric(self.node))])
     }
     fn state(&self) -> Vec<u8> {

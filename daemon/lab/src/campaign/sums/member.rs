@@ -166,8 +166,8 @@ impl RoundLearning for WatchedLearning {
         self.witness.see().took(self.node, round, aggregate);
         self.inner.take(round, aggregate)
     }
-    fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError> {
-        self.inner.evaluate()
+    fn evaluate(&mut self, rounds: u64) -> Result<Vec<Option<f64>>, LearningError> {
+        self.inner.evaluate(rounds)
     }
     fn state(&self) -> Vec<u8> {
         self.inner.state()

@@ -1,11 +1,14 @@
 //! Fault tests of masked sums with shared noise: members that learn in rounds, killed, cut off and put back to older
-//! disks, beside a member that changes what it passes on.
+//! disks, beside a member that changes what it passes on. The member around which sums are gathered may keep one to itself,
+//! and have all sum the round once more.
 //!
 //! Every seed is a plan, a problem and its faults. Checked are, in each attempt:
 //!
 //! - **Exactness**: the mean that a member takes is the mean of what all released in that attempt, to the bit.
 //! - **No two sums differ by the part of some**: of two sums of the same round, either no honest member's part differs, or
 //!   every one's does. The difference of two sums otherwise has the noise of some alone.
+//! - **No mean is lost**: a round of which any member has taken the mean is not released once more, as long as nobody lies and no
+//!   disk was lost or put back.
 //! - **No mask is used twice**: what a member sends in two lives or attempts under one number is unrelated.
 //! - **Counting**: a member has counted every release that left it, as long as its disk is its own.
 //! - **The end**: without a member that lies all come to the end, with the same model to the bit.
@@ -43,6 +46,8 @@ pub struct SumsOutcome {
     pub disk_faults: u64,
     /// Disks that came back older.
     pub rollbacks: u64,
+    /// Sums that the member around which they are gathered kept to itself.
+    pub withheld: u64,
     /// Messages that a lying member changed.
     pub lies: u64,
     /// Attempts that some member began.
@@ -90,14 +95,17 @@ mod tests {
     fn sums_are_exact_and_reveal_no_part_of_one_under_faults_and_lies() {
         let mut lies = 0;
         let mut rollbacks = 0;
+        let mut withheld = 0;
         // The last two failed while tokens of one attempt were those of another.
         for seed in (0..48).chain([1_153, 1_933]) {
             let outcome = run_sums(seed);
             assert_eq!(outcome.failure, None, "seed {seed}: {outcome:?}");
             lies += outcome.lies;
             rollbacks += outcome.rollbacks;
+            withheld += outcome.withheld;
         }
         assert!(lies > 100 && rollbacks > 10, "{lies} lies, {rollbacks} rollbacks");
+        assert!(withheld > 5, "{withheld} sums were withheld");
     }
 
     #[test]

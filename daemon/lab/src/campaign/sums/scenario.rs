@@ -40,6 +40,8 @@ pub(super) enum SumsFault {
     Copy { node: usize },
     /// Two members lose their link for a while.
     Cut { between: [usize; 2], away: Duration },
+    /// The member around which sums are gathered passes the next one on to nobody, and comes back without it.
+    Withhold { away: Duration },
 }
 
 /// The disk that a process finds when it is started again.
@@ -78,6 +80,9 @@ impl SumsScenario {
             let other = (one + dice.random_range(1..nodes)) % nodes;
             let away = within(&mut dice, ROUND);
             faults.push((moment(&mut dice, span), SumsFault::Cut { between: [one, other], away }));
+        }
+        if lies.is_none() && dice.random_bool(0.5) {
+            faults.push((moment(&mut dice, span), SumsFault::Withhold { away: within(&mut dice, ROUND) }));
         }
         let dimension = dice.random_range(20..200);
         let loss = [0.0, 0.02, 0.2][dice.random_range(0..3)];

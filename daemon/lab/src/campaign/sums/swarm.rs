@@ -19,7 +19,7 @@ use rand::{Rng, RngExt};
 use super::SumsOutcome;
 use super::member::{Numbers, SharedDisk, SumsTask, WatchedLearning};
 use super::scenario::{FoundDisk, SumsFault, SumsScenario};
-use super::tampering::{Distortion, Liar};
+use super::tampering::{Distortion, Liar, Withholder};
 use super::witness::{Life, Witness};
 
 /// The shortest delay of a message; the longest is twice that.
@@ -65,6 +65,7 @@ pub(super) struct SumsSwarm {
     members: Vec<SimulatedMember>,
     liar: Option<Liar>,
     cut: BTreeSet<[usize; 2]>,
+    withholder: Withholder,
     agenda: Agenda<SumsEvent>,
     now: Time,
     witness: Witness,
@@ -99,6 +100,7 @@ impl SumsSwarm {
             members: members(&scenario),
             liar,
             cut: BTreeSet::new(),
+            withholder: Withholder::new(root, scenario.dimension),
             agenda: Agenda::default(),
             now: Time::default(),
             witness,
@@ -124,6 +126,7 @@ impl SumsSwarm {
             if let Err(failure) = self.happen(event) {
                 self.outcome.failure.get_or_insert(failure);
             }
+            self.end_withholding();
             let has_failed = self.outcome.failure.is_some() || self.witness.see().failure.is_some();
             if has_failed || self.is_over() {
                 break;
@@ -147,15 +150,30 @@ impl SumsSwarm {
 
     fn befall(&mut self, fault: SumsFault) {
         match fault {
-            SumsFault::Copy { node } => {
-                let member = &mut self.members[node];
-                member.copy = Some((member.disk.copy(), member.attempt));
+            SumsFault::Copy { node } => self.copy(node),
+            SumsFault::Withhold { away } => {
+                self.copy(self.withholder.root);
+                self.withholder.begin(away, self.witness.see().sums);
             }
             SumsFault::Cut { between, away } => {
                 self.outcome.link_cuts += u64::from(self.cut.insert(ordered(between)));
                 self.agenda.add(self.now + away, SumsEvent::Reconnect(ordered(between)));
             }
             SumsFault::Kill { node, disk, away } => self.kill(node, disk, away),
+        }
+    }
+
+    fn copy(&mut self, node: usize) {
+        let member = &mut self.members[node];
+        member.copy = Some((member.disk.copy(), member.attempt));
+    }
+
+    /// Ends the root as soon as it has a sum that no other has. Its disk is as it was before.
+    fn end_withholding(&mut self) {
+        let sums = self.witness.see().sums;
+        if let Some(away) = self.withholder.end(sums) {
+            self.outcome.withheld += 1;
+            self.kill(self.withholder.root, FoundDisk::PutBack, away);
         }
     }
 
@@ -268,6 +286,9 @@ impl SumsSwarm {
                 && !partial.is_whole
             {
                 self.witness.see().sent(from, message.operation, &partial.words);
+            }
+            if self.withholder.withholds(from, message) {
+                return;
             }
             let dice = &mut self.scenario.dice;
             let lie = self.liar.as_mut().filter(|liar| liar.node == from).map(|liar| liar.lie(message, dice));

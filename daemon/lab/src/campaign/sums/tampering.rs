@@ -1,5 +1,7 @@
 //! Changes that a lying member makes to what it sends and passes on.
 
+use std::time::Duration;
+
 use mingle_protocol::collective::{OperationMessage, SequenceMessage};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
@@ -81,5 +83,39 @@ fn change_value(values: &mut [f64], dice: &mut ChaCha8Rng) {
     let other = values.get((at + 1) % values.len().max(1)).copied().unwrap_or_default();
     if let Some(value) = values.get_mut(at) {
         *value = [*value + 1.0, *value - 1.0, other][dice.random_range(0..3)];
+    }
+}
+
+/// The member around which sums are gathered. It may keep a sum of changes to itself, so that all sum them once more.
+pub(super) struct Withholder {
+    pub(super) root: usize,
+    /// The length of a change: other sums are passed on.
+    dimension: usize,
+    /// The time that it stays away afterwards, and the sums of changes that it had before; none while it is honest.
+    next: Option<(Duration, u64)>,
+}
+
+impl Withholder {
+    pub(super) fn new(root: usize, dimension: usize) -> Self {
+        Self { root, dimension, next: None }
+    }
+
+    /// The next sum after so many is kept back.
+    pub(super) fn begin(&mut self, away: Duration, sums: u64) {
+        self.next = Some((away, sums));
+    }
+
+    pub(super) fn withholds(&self, from: usize, message: &SequenceMessage) -> bool {
+        let is_sum = match &message.payload {
+            OperationMessage::ModularPartial(partial) => partial.is_whole && partial.words.len() > self.dimension,
+            _ => false,
+        };
+        from == self.root && self.next.is_some() && is_sum
+    }
+
+    /// Once it has the sum: the time that it stays away.
+    pub(super) fn end(&mut self, sums: u64) -> Option<Duration> {
+        let (away, _) = self.next.take_if(|(_, before)| sums > *before)?;
+        Some(away)
     }
 }

@@ -1,6 +1,6 @@
 //! The view of all members at once, and the checks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Values that are compared of a masked message.
@@ -39,6 +39,9 @@ pub(super) struct Observations {
     released: BTreeMap<(u64, u64), ReleasesOfAll>,
     /// Rounds and attempts of which the root got the sum, in order.
     summed: Vec<(u64, u64)>,
+    /// Rounds whose mean a member has taken, while no disk was lost or put back and nobody lies.
+    known: BTreeSet<u64>,
+    has_lost_disks: bool,
     /// Different releases of each member since its disk was last empty or put back.
     left: Vec<Vec<Vec<f32>>>,
     /// The beginnings of masked messages: by sender and number, with the life in which each was sent.
@@ -81,6 +84,8 @@ impl Observations {
     /// The disk of a member is no longer its own.
     pub(super) fn disk_changed(&mut self, node: usize) {
         self.left[node].clear();
+        self.has_lost_disks = true;
+        self.known.clear();
     }
 
     /// Takes note of an event. Noise is drawn by the system, so the numbers themselves are others in each run.
@@ -112,6 +117,9 @@ impl Observations {
         if counted < left {
             self.fail(|| format!("member {node} has counted {counted} releases, and {left} have left it"));
         }
+        if self.known.contains(&round) {
+            self.fail(|| format!("member {node} releases round {round} once more, whose mean another member has kept"));
+        }
     }
 
     /// A member takes the mean of a round.
@@ -127,6 +135,9 @@ impl Observations {
         }
         if self.liar.is_some() {
             return;
+        }
+        if !self.has_lost_disks {
+            self.known.insert(round);
         }
         self.checks += 1;
         let sum = |at: usize| parts.iter().map(|part| f64::from(part[at])).sum::<f64>();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use libp2p::PeerId;
 use mingle_protocol::NodeId;
 
-use mingle_solving::{Part, ProblemTask};
+use mingle_solving::{Part, ProblemTask, WentBack};
 
 use super::Host;
 use super::ending::named;
@@ -16,9 +16,6 @@ use crate::status::{Evaluated, LinkState, NeighbourStatus, PeerState};
 
 /// A residual is reported if it is smaller than the last reported one by this factor.
 const WORTH_TELLING: f64 = 0.1;
-
-/// Rounds that members repeat after a restart, since not all have kept them.
-const KEPT_ROUNDS: u64 = 2;
 
 /// Reports the data that a part in learning in rounds was read from.
 pub(super) fn tell_data(member: &Member<'_>, part: &Part) {
@@ -31,12 +28,15 @@ pub(super) fn tell_data(member: &Member<'_>, part: &Part) {
 
 impl Host<'_, '_> {
     pub(super) fn show(&mut self) {
-        let (iterations, checked, gap, round) = {
-            let entries = self.peer.journal().read();
-            let round = entries.round.clone().filter(|record| record.round > self.told_rounds);
-            (entries.iterations, entries.checked, entries.gap, round)
+        let (iterations, checked, gap, round, went_back) = {
+            let mut entries = self.peer.journal().read();
+            (entries.iterations, entries.checked, entries.gap, entries.round.clone(), entries.went_back.take())
         };
-        self.warn_of_lost_rounds(iterations);
+        if let Some(WentBack { kept, to }) = went_back {
+            self.told_rounds = self.told_rounds.min(to);
+            self.warn_of_lost_rounds(kept, to);
+        }
+        let round = round.filter(|record| record.round > self.told_rounds);
         let joined = self.joined;
         self.member.board.update(|status| {
             status.state = if joined { PeerState::Solving } else { PeerState::Waiting };
@@ -63,13 +63,12 @@ impl Host<'_, '_> {
         }
     }
 
-    /// Warns the user of rounds that were done and are trained anew, since no sufficient number of members has kept them.
-    fn warn_of_lost_rounds(&mut self, done: u64) {
-        if done + KEPT_ROUNDS < self.told_rounds {
-            let lost = self.told_rounds;
-            self.told_rounds = done;
+    /// Warns the user of rounds that were done and are trained anew, if they are more than the one that was under way.
+    fn warn_of_lost_rounds(&self, kept: u64, to: u64) {
+        if kept > to + 1 {
             let message = format!(
-                "{lost} rounds were done, and all go on from round {done}: members have kept no later one alike"
+                "this home has kept {kept} rounds, and all go on from round {to}: members have kept no later one alike, or \
+                 those here are of other data or another problem"
             );
             self.member.log.tell(Event::Warning { message });
         }

@@ -187,7 +187,7 @@ impl RoundLearning for NodeLearner {
         Ok(())
     }
 
-    fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError> {
+    fn evaluate(&mut self, _: u64) -> Result<Vec<Option<f64>>, LearningError> {
         let metric = self.file.metric();
         let scores = self.scores.unwrap_or_default();
         let best = self.best.as_ref().and_then(|best| best.test);

@@ -96,6 +96,10 @@ impl RoundTask for NodesTask {
         self.hash
     }
 
+    fn shared(&self) -> serde_json::Value {
+        serde_json::to_value(self.file.shared()).unwrap_or_default()
+    }
+
     fn describe(&self) -> String {
         self.file.describe()
     }

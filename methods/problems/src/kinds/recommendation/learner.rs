@@ -147,7 +147,7 @@ impl RoundLearning for RecommendationLearner {
         self.client.take(aggregate, self.share).map_err(LearningError::of)
     }
 
-    fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError> {
+    fn evaluate(&mut self, _: u64) -> Result<Vec<Option<f64>>, LearningError> {
         self.state = self.client.state().map_err(LearningError::of)?;
         let quality = self.client.evaluate().map_err(LearningError::of)?;
         Ok(quality.values().to_vec())

@@ -91,6 +91,10 @@ impl RoundTask for RecommendationProblem {
         self.hash
     }
 
+    fn shared(&self) -> serde_json::Value {
+        serde_json::to_value(self.file.shared()).unwrap_or_default()
+    }
+
     fn describe(&self) -> String {
         self.file.describe()
     }
@@ -185,8 +189,8 @@ mod tests {
             self.learning.take(round, aggregate)
         }
 
-        fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError> {
-            self.learning.evaluate()
+        fn evaluate(&mut self, rounds: u64) -> Result<Vec<Option<f64>>, LearningError> {
+            self.learning.evaluate(rounds)
         }
 
         fn state(&self) -> Vec<u8> {

@@ -53,6 +53,10 @@ impl RoundTask for ToyTask {
         self.hash
     }
 
+    fn shared(&self) -> serde_json::Value {
+        serde_json::to_value(&self.file).unwrap_or_default()
+    }
+
     fn describe(&self) -> String {
         format!("the mean of {} numbers", self.file.numbers.len())
     }
@@ -93,7 +97,7 @@ impl RoundLearning for ToyLearner {
         Ok(())
     }
 
-    fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError> {
+    fn evaluate(&mut self, _: u64) -> Result<Vec<Option<f64>>, LearningError> {
         Ok(vec![Some(f64::from(self.mean - self.number).abs())])
     }
 

@@ -79,6 +79,12 @@ impl RoundTask for TrainingTask {
         self.hash
     }
 
+    fn shared(&self) -> serde_json::Value {
+        let mut shared = serde_json::to_value(self.file.shared()).unwrap_or_default();
+        shared["card"] = serde_json::to_value(self.samples.card()).unwrap_or_default();
+        shared
+    }
+
     fn describe(&self) -> String {
         self.settings.describe(&self.file.model)
     }

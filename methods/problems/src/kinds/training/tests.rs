@@ -163,8 +163,8 @@ impl RoundLearning for Louder {
     fn take(&mut self, round: u64, aggregate: &[f32]) -> Result<(), LearningError> {
         self.0.take(round, aggregate)
     }
-    fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError> {
-        self.0.evaluate()
+    fn evaluate(&mut self, rounds: u64) -> Result<Vec<Option<f64>>, LearningError> {
+        self.0.evaluate(rounds)
     }
     fn state(&self) -> Vec<u8> {
         self.0.state()
