@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mingle_builtin::options::parse_policy;
 use mingle_builtin::task;
+use mingle_peer::solving::SumPolicy;
 use mingle_peer::{Error, ErrorKind, Result};
 
 use crate::cli::{OF_BUILT_IN_MODELS, Planning, RunArgs};
@@ -19,7 +20,21 @@ pub(crate) fn check(arguments: &RunArgs) -> Result {
         check_no_trainer(arguments)?;
     }
     check_planning(arguments)?;
+    check_sums(arguments)?;
     check_each(arguments)
+}
+
+/// Refuses options about sums where there are none.
+fn check_sums(arguments: &RunArgs) -> Result {
+    let SumPolicy { plain, least_members } = arguments.sums.into();
+    let option = match (plain, least_members) {
+        _ if arguments.problem.is_some() || arguments.leaves => return Ok(()),
+        (true, _) => "--plain-sums",
+        (false, Some(_)) => "--least-members",
+        (false, None) => return Ok(()),
+    };
+    Err(Error::new(ErrorKind::BadInput, format!("{option} is for --problem FILE: training by push-sum sums nothing"))
+        .hint("name the problem, or leave the option out, also in config.toml"))
 }
 
 /// Refuses invalid values of single options. For a configuration file, whose settings others complete.

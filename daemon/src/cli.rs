@@ -125,7 +125,7 @@ pub(crate) enum Command {
     FaultTest(FaultTestArgs),
     /// Train a simulated swarm by a plan, and count slots, bytes and accuracy
     Simulate(Box<SimulateArgs>),
-    /// Solve a convex problem that nodes share, exactly: sparse regression over their tables, or budgets that groups share
+    /// Solve a problem that nodes share, all nodes in this process: regressions, budgets, robust models, recommenders, or training over masked sums
     Solve(SolveArgs),
     /// Say what a recommender that this peer has learned with others has for a user
     Recommend(RecommendArgs),

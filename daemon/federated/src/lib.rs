@@ -1,8 +1,9 @@
-//! The local training of a peer as the model of federated averaging.
+//! Learning in rounds at a peer: its rounds as files, and its local training as the model of federated averaging.
 //!
 //! Rounds of federated averaging need all members. So a training whose trainer is absent is asked again until it has
 //! trained, and one that fails ends its own peer and no other: the others wait until that peer is started again.
 
+mod round_files;
 mod several;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +16,7 @@ use mingle_solving::{LearningError, RoundLearning, RoundRules, RoundTask};
 use mingle_training::{Budget, LocalTraining, ModelEncoder, MomentumStep, Patience, TrainingError};
 use tokio::sync::mpsc;
 
+pub use round_files::RoundFiles;
 pub use several::TrainingsOfNodes;
 
 /// A peer's training, shared by its parts along one plan after the other.
@@ -116,7 +118,7 @@ impl Running {
     }
 }
 
-/// Hexadecimal digits of the hash of a model that tell it from another.
+/// Hexadecimal digits of a model's hash that are compared.
 const HASH_SHOWN: usize = 16;
 
 /// The description of a model: the same at all members.
@@ -208,6 +210,10 @@ impl RoundTask for FederatedTask {
 
     fn has_common_model(&self) -> bool {
         self.settings.has_common_model()
+    }
+
+    fn least_nodes(&self) -> usize {
+        self.settings.least_members()
     }
 
     fn open(&self, node: usize, names: &[String]) -> std::result::Result<Box<dyn RoundLearning>, LearningError> {

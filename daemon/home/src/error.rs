@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The kinds of error that a caller can tell apart.
+/// The kinds of error that callers distinguish.
 ///
 /// Each has a number ([`code`](Self::code)) and a word ([`name`](Self::name)) that stay the same between releases:
 /// events and answers of the local interface carry them, and `mingle` exits with the number.

@@ -44,7 +44,7 @@ const MAX_DEGREE: usize = 8;
 pub struct AutomaticPlanning {
     /// Silence after which a member is left out of the next plan.
     pub forget_after: Duration,
-    /// Members that silence leaves in a plan at least.
+    /// Members of a first plan at least, and those that silence leaves in a plan.
     pub least_members: usize,
     /// Local steps of a round; `None` to choose them from the members' measurements.
     pub local_steps: Option<u32>,
@@ -67,6 +67,10 @@ pub struct AutoPlanner {
     questions: JoinSet<(PeerId, Option<PeerProgress>)>,
     asked: BTreeSet<PeerId>,
     asked_at: Option<Instant>,
+    /// The settings' least members.
+    least_members: usize,
+    /// Peers that waited when a person was last told that they are too few.
+    too_few: usize,
     /// `true` if this peer could sign when that was last checked.
     may_sign: bool,
 }
@@ -101,6 +105,8 @@ impl AutoPlanner {
             questions: JoinSet::new(),
             asked: BTreeSet::new(),
             asked_at: None,
+            least_members: planning.least_members,
+            too_few: 0,
             may_sign: true,
         };
         service.state().plans_the_swarm = true;
@@ -204,7 +210,7 @@ impl AutoPlanner {
             {
                 members.clone()
             }
-            None => return Ok(()),
+            None => return self.remark_too_few(&members).await,
         };
         let local_steps = self.local_steps.steps();
         let plan = tokio::task::spawn_blocking(move || design(&next, local_steps));
@@ -311,6 +317,21 @@ impl AutoPlanner {
         );
         self.told = next;
         self.service.hand_in(Wanted::Warning(message)).await;
+        Ok(())
+    }
+
+    /// Reports that peers wait, and how many more a first plan needs.
+    async fn remark_too_few(&mut self, members: &[PeerId]) -> Result {
+        let waiting = self.service.who_waits().len();
+        let there = members.len() + waiting;
+        if waiting != self.too_few && waiting > 0 && there < self.least_members {
+            let (least, missing) = (self.least_members, self.least_members - there);
+            let message = format!(
+                "{there} members are there, and a plan needs {least}: it is made when {missing} more have joined"
+            );
+            self.service.hand_in(Wanted::Warning(message)).await;
+        }
+        self.too_few = waiting;
         Ok(())
     }
 

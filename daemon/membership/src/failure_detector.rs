@@ -19,7 +19,7 @@ const LEFT_AFTER: Duration = Duration::from_secs(12);
 pub(crate) struct FailureDetector {
     /// Silence after which a member is left out.
     forget_after: Duration,
-    /// Members that silence leaves at least.
+    /// Members of a first plan at least, and those that silence leaves.
     least_members: usize,
     heard: BTreeMap<PeerId, Duration>,
     said_to_have_left: BTreeSet<PeerId>,
@@ -61,7 +61,7 @@ impl FailureDetector {
     }
 
     /// The members of the next plan: the present ones in their order, then the pending peers. `None` while the present
-    /// plan is right, the change is not settled, or fewer than two peers would remain.
+    /// plan is right, the change is not settled, fewer than two peers would remain, or newcomers would not be enough.
     pub(crate) fn next(&mut self, now: Duration, members: &[PeerId], waiting: &[PeerId]) -> Option<Vec<PeerId>> {
         self.said_to_have_left.retain(|peer| members.contains(peer));
         self.heard.retain(|peer, _| members.contains(peer));
@@ -69,7 +69,9 @@ impl FailureDetector {
         if next.len() < self.least_members {
             next = self.remaining(now, members, waiting, false);
         }
-        if next == members || next.len() < 2 {
+        let only_comes = members.iter().all(|member| next.contains(member));
+        let least = if only_comes { self.least_members.max(2) } else { 2 };
+        if next == members || next.len() < least {
             self.change = None;
             return None;
         }
@@ -138,6 +140,25 @@ mod tests {
             Some(vec![operator, first, second])
         );
         assert_eq!(failure_detector.next(seconds(5), &[operator, first, second], &[]), None, "the plan is right now");
+    }
+
+    #[test]
+    fn a_first_plan_waits_for_as_many_as_are_needed_and_later_changes_do_not() {
+        let mut failure_detector = FailureDetector::new(DAY, 3);
+        let [operator, first, second] = peers();
+        let all = [operator, first, second];
+        assert_eq!(failure_detector.next(seconds(0), &[operator], &[first]), None);
+        assert_eq!(failure_detector.next(seconds(100), &[operator], &[first]), None, "two are too few");
+        assert_eq!(failure_detector.next(seconds(101), &[operator], &[first, second]), None);
+        assert_eq!(failure_detector.next(seconds(105), &[operator], &[first, second]), Some(all.to_vec()));
+        failure_detector.expel([second]);
+        assert_eq!(failure_detector.next(seconds(106), &all, &[]), None);
+        let left = Some(vec![operator, first]);
+        assert_eq!(
+            failure_detector.next(seconds(110), &all, &[]),
+            left,
+            "a member that was expelled leaves all the same"
+        );
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use mingle_net::printable::quoted;
 use serde_json::Value;
 
-use crate::task::MAX_CARD_BYTES;
-
+/// Largest encoded card of a problem.
+const MAX_PROBLEM_BYTES: usize = 1 << 20;
 /// Entries that say most about a difference: they are compared before the others.
 const FIRST: [&str; 2] = ["kind", "model"];
 /// Most characters of a value in a difference.
@@ -18,10 +18,10 @@ const MOST_SHOWN: usize = 60;
 pub struct ProblemCard(Arc<str>);
 
 impl ProblemCard {
-    /// The card of a problem with these settings. Longer ones than [`MAX_CARD_BYTES`] are not compared.
+    /// The card of a problem with these settings. Longer ones than 1 MiB are not compared.
     pub fn new(settings: &Value) -> Self {
         let text = settings.to_string();
-        Self(if text.len() <= MAX_CARD_BYTES { text } else { Value::Null.to_string() }.into())
+        Self(if text.len() <= MAX_PROBLEM_BYTES { text } else { Value::Null.to_string() }.into())
     }
 
     /// The encoding that peers send each other.

@@ -39,7 +39,7 @@ use crate::home::Home;
 use crate::identity::Identity;
 use crate::medium;
 use crate::member::{Member, Notices};
-use crate::membership::{self, AutoPlanner, Introductions, Membership, MembershipService};
+use crate::membership::{self, AutoPlanner, AutomaticPlanning, Introductions, Membership, MembershipService};
 use crate::place::Place;
 use crate::status::{PeerState, Status, StatusBoard, StatusView};
 use crate::stop::StopRequests;
@@ -234,7 +234,8 @@ impl Peer {
             Followers::serve(network.streams.clone(), Arc::clone(&service), self.options.followers, trains)?;
         interface.show_service(&service);
         if let Some(planning) = self.options.automatic_planning {
-            AutoPlanner::start(&service, network.streams.clone(), planning)?;
+            let least_members = planning.least_members.max(self.least_members());
+            AutoPlanner::start(&service, network.streams.clone(), AutomaticPlanning { least_members, ..planning })?;
         }
         Introductions::start(network, &self.home).await;
         network.bootstrap(self.bootstrap()).await;
@@ -336,6 +337,15 @@ impl Peer {
         match &self.membership {
             Some(membership) if self.options.bootstrap.is_empty() => membership.bootstrap.clone(),
             _ => self.options.bootstrap.clone(),
+        }
+    }
+
+    /// The fewest members that this peer's work needs.
+    fn least_members(&self) -> usize {
+        match &self.purpose {
+            Purpose::Train(_) | Purpose::Solve(_) => 1,
+            Purpose::TrainFederated(_, settings) => settings.least_members(),
+            Purpose::Learn(task) => task.least_nodes(),
         }
     }
 

@@ -4,7 +4,6 @@
 mod attempt;
 mod error;
 pub(crate) mod host;
-mod round_files;
 
 pub use error::Explain;
 pub use mingle_solving::{LEAST_MEMBERS, SumPolicy};

@@ -54,7 +54,7 @@ pub(crate) struct SolveArgs {
     /// {node} in its name, under noise of which --seed decides
     #[arg(long, value_name = "FILE")]
     pub(crate) compare: Option<String>,
-    /// Write solution.json, residuals.jsonl and residuals.svg into this folder, of recommenders learned.json and a folder for each client; with --compare comparison.json and
+    /// Write solution.json, residuals.jsonl and residuals.svg into this folder, of learning in rounds learned.json and a folder for each node with its model; with --compare comparison.json and
     /// comparison.svg too
     #[arg(long, short, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,

@@ -12,6 +12,7 @@ use mingle_builtin::model_files;
 use mingle_builtin::options::{PrivacyOptions, parse_policy};
 use mingle_builtin::task_card::Card;
 use mingle_builtin::task_file::TaskFile;
+use mingle_federated_training::RoundFiles;
 use mingle_models::start_threads;
 use mingle_peer::error::Context;
 use mingle_peer::events::{Event, EventSink};
@@ -20,7 +21,7 @@ use mingle_peer::membership::{AutomaticPlanning, EndWish, Membership};
 use mingle_peer::peer::{GivenPlan, Outcome, Peer, PeerOptions, PeerParts, Purpose};
 use mingle_peer::records::Ending;
 use mingle_peer::results::{Summary, skipped_most};
-use mingle_peer::solving::LEAST_MEMBERS;
+use mingle_peer::solving::SumPolicy;
 use mingle_peer::stop::StopHandle;
 use mingle_peer::task::Assignment;
 use mingle_peer::training::{FederatedSettings, PrivacySettings};
@@ -82,6 +83,9 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
     check_beginning(arguments)?;
     let identity = identity_of(&home)?;
     let _lock = home.lock()?;
+    if arguments.problem.is_none() && !arguments.leaves {
+        RoundFiles::refuse_any(&home.rounds(), arguments.fresh)?;
+    }
     let last = HomeTask::of(&home)?;
     let membership = match ticket {
         Some(membership) => Some(membership),
@@ -103,7 +107,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         }
         (None, None) => purpose_of_problem(arguments, &home)?,
     };
-    let former = FormerStart::of(&home);
+    let former = FormerStart::of(&home, arguments.problem.is_some());
     let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()), trainer.clone());
     let options = options(arguments, longer_than, end_wish.unwrap_or_default())?;
     let extension = trainer.as_ref().map(TrainerHost::extension).transpose()?;
@@ -299,8 +303,7 @@ fn options(arguments: &RunArgs, longer_than: Option<Ending>, end_wish: EndWish) 
         without: arguments.without.clone(),
         automatic_planning: (arguments.planning == Planning::Auto).then(|| AutomaticPlanning {
             forget_after: arguments.evict_after,
-            // Two would add up in clear.
-            least_members: if arguments.problem.is_some() { LEAST_MEMBERS } else { 2 },
+            least_members: arguments.problem.as_ref().map_or(2, |_| SumPolicy::from(arguments.sums).least_of_plan()),
             local_steps: arguments.local_steps,
         }),
         join_timeout: arguments.join_timeout,

@@ -169,7 +169,9 @@ pub(super) fn check(setting: Setting, values: &[String]) -> Result<(), String> {
         return Err(format!("at least one address is needed, such as {}", setting.example));
     }
     let option = setting.key.replace('_', "-");
-    let options = values.iter().map(|value| format!("--{option}={value}"));
+    // Short evictions are for problems: without one a run refuses them as a whole.
+    let beside = (setting.key == "evict_after").then(|| "--problem=any".to_owned());
+    let options = values.iter().map(|value| format!("--{option}={value}")).chain(beside);
     // Without the environment, whose faults are not those of the file.
     let matches = Cli::command()
         .try_get_matches_from(["mingle".to_owned(), "run".to_owned()].into_iter().chain(options))

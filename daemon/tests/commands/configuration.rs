@@ -69,6 +69,33 @@ fn options_of_a_start_that_is_refused_decide_no_later_one() {
 }
 
 #[test]
+fn a_home_that_took_part_in_a_problem_and_options_about_sums_are_refused_without_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    for option in [&["--least-members", "5"][..], &["--plain-sums"]] {
+        let refused = run(&[&["run", "--home", text(&home)], option].concat());
+        assert_fails(&refused, 4, &[&format!("{} is for --problem FILE", option[0])]);
+    }
+    assert!(run(&["init", "--home", text(&home)]).status.success());
+    fs::create_dir(home.join("rounds")).unwrap();
+    fs::write(home.join("rounds/3.state"), "of a problem").unwrap();
+    let refused = run(&["run", "--home", text(&home), "--model", "softmax"]);
+    assert_fails(&refused, 4, &["has taken part in a problem", "--problem FILE", "--fresh"]);
+    assert!(home.join("rounds/3.state").exists());
+}
+
+#[test]
+fn a_short_eviction_of_a_problem_is_an_option_like_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.toml");
+    fs::write(&file, "evict_after = \"20s\"\n").unwrap();
+    let checked = run(&["config", "check", text(&file)]);
+    assert!(checked.status.success(), "{}", stderr(&checked));
+    fs::write(&file, "evict_after = \"2s\"\n").unwrap();
+    assert_fails(&run(&["config", "check", text(&file)]), 4, &["evict-after 2s"]);
+}
+
+#[test]
 fn what_is_in_force_says_where_it_comes_from() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.toml");

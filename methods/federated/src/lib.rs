@@ -12,4 +12,4 @@ mod settings;
 
 pub use learning::FederatedLearning;
 pub use local_model::{Beginning, LocalModel, LocalRound};
-pub use settings::{FederatedMethod, FederatedSettings, SharedPrivacy, TRAIN_LOSS};
+pub use settings::{EPSILON, FederatedMethod, FederatedSettings, SPENT, SharedPrivacy, TRAIN_LOSS};

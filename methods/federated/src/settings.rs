@@ -4,9 +4,14 @@ use mingle_privacy::{PrivacySettings, ProtectedUnit};
 use mingle_solving::{RoundRules, RulesError};
 use serde::{Deserialize, Serialize};
 
-/// The metrics that are reported beside those of the model. With differential privacy, epsilon is what all releases of a
-/// member have cost, and `spent` is 1 if its last contribution was noise alone; else they are not measured.
-const METRICS_OF_PRIVACY: [&str; 2] = ["epsilon", "spent"];
+/// With differential privacy the epsilon of all releases of a member so far.
+pub const EPSILON: &str = "epsilon";
+
+/// With differential privacy 1 for a member whose last contribution was noise alone, else 0.
+pub const SPENT: &str = "spent";
+
+/// The metrics that are reported beside those of the model; not measured without differential privacy.
+const METRICS_OF_PRIVACY: [&str; 2] = [EPSILON, SPENT];
 
 /// The metric of a training that is no evaluation: the mean loss of a round's steps.
 pub const TRAIN_LOSS: &str = "train_loss";
@@ -110,18 +115,23 @@ impl FederatedSettings {
         self.method == FederatedMethod::Fedavg
     }
 
+    /// The fewest members that such a training can have: beside those that collude, two have to be in a sum.
+    pub fn least_members(&self) -> usize {
+        self.shared_privacy().map_or(1, |privacy| privacy.colluders + 2)
+    }
+
     /// Describes the training of a model of this name in one line.
     pub fn describe(&self, model: &str) -> String {
         let method = match self.method {
             FederatedMethod::Fedavg => "the mean of all",
             FederatedMethod::Alone => "each alone",
         };
-        let private = self.shared_privacy().map(|SharedPrivacy { settings, protects, .. }| {
+        let private = self.shared_privacy().map(|SharedPrivacy { settings, colluders, protects }| {
             let hidden = match protects {
                 ProtectedUnit::Member => "each member",
                 ProtectedUnit::Sample => "each sample",
             };
-            format!("; noise that all share hides {hidden}: {settings}")
+            format!("; noise that all share hides {hidden} from any {colluders} others: {settings}")
         });
         let private = private.unwrap_or_default();
         format!("training of {model}, {method}: {} rounds of {} steps{private}", self.rounds, self.local_steps)

@@ -14,6 +14,13 @@ pub struct SumPolicy {
     pub least_members: Option<usize>,
 }
 
+impl SumPolicy {
+    /// The fewest members that a first plan is made for: two would add up in clear.
+    pub fn least_of_plan(&self) -> usize {
+        self.least_members.unwrap_or(if self.plain { 2 } else { LEAST_MEMBERS })
+    }
+}
+
 /// The protection of all sums of a piece of work, the same at all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SumProtection {

@@ -48,7 +48,7 @@ pub struct SharedNoise {
 pub enum SharedNoiseError {
     /// All but one collude, or more.
     #[error(
-        "against {colluders} that collude, of {members} members: at least two others have to be in a sum, so give at most {most}"
+        "colluders = {colluders} needs {} members, and there are {members}: at least two others have to be in a sum, so give at most {most}", colluders + 2
     )]
     Colluders {
         /// The members that collude.

@@ -85,6 +85,11 @@ pub trait RoundTask: fmt::Debug + Send + Sync {
         false
     }
 
+    /// The fewest nodes that can learn by this task.
+    fn least_nodes(&self) -> usize {
+        1
+    }
+
     /// Reads one node's data, and returns its part.
     ///
     /// # Errors

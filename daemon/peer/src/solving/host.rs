@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Explain;
+use mingle_federated_training::RoundFiles;
 use mingle_net::edge::EdgeEvent;
 use mingle_net::neighbour_table::LinkChange;
 use mingle_net::objections::Objection;
@@ -19,7 +20,6 @@ use mingle_solving::{CommunicationPlan, Finding, Problem, ProblemTask, Reception
 use tokio::sync::oneshot;
 
 use super::attempt::AttemptFile;
-use super::round_files::RoundFiles;
 use crate::api::{Request, Stopping};
 use crate::connections::News;
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -54,9 +54,7 @@ struct Host<'a, 'b> {
     newer: Option<Box<CheckedPlan>>,
     /// Number of collectives begun at the last check for progress.
     turns: u64,
-    told: f64,
-    /// Last round of learning that was reported.
-    told_rounds: u64,
+    told: showing::Reported,
     /// End of the local work under way, if there is any.
     working: Option<oneshot::Receiver<()>>,
     /// Limit on restarts that each neighbour may cause.
@@ -113,8 +111,7 @@ pub(crate) async fn take_part(
         joined: false,
         newer: None,
         turns: 0,
-        told: f64::INFINITY,
-        told_rounds: 0,
+        told: showing::Reported::default(),
         working: None,
         restarts: BTreeMap::new(),
     };
@@ -294,7 +291,7 @@ impl Host<'_, '_> {
                 // Before this peer sends anything in that attempt.
                 self.attempts.note(attempt)?;
                 self.backlog.clear();
-                self.told = f64::INFINITY;
+                self.told.residual = f64::INFINITY;
                 self.member.warn(begins_anew(&self.problem.task, attempt));
                 Ok(())
             }

@@ -188,10 +188,9 @@ fn newest_of_most(offers: &[Vec<KeptOffer>]) -> Option<KeptOffer> {
     newest(offers, |offering| 2 * offering > with_any && offering >= least)
 }
 
-/// The round after `base`, or the first one, that any node has kept in a line with it. Without this the nodes would sum
-/// the round once more, and who knows both sums of a round, with a member and without it, knows what that one gave.
-/// Nobody can confirm such a round. Who makes it up brings all to a model of its choice, as it could by any contribution
-/// that nobody sees.
+/// The round after `base`, or the first one, that any node has kept in a line with it. Otherwise the nodes would sum that
+/// round once more, and both sums of a round, with a member and without it, show what that member gave. No other node can
+/// confirm it: one that makes it up brings all to a model of its choice, as it could by its contribution to any masked sum.
 fn one_round_beyond(offers: &[Vec<KeptOffer>], base: Option<KeptOffer>) -> Option<KeptOffer> {
     let is_in_line = |of_node: &&Vec<KeptOffer>| match &base {
         Some(base) => of_node.contains(base),

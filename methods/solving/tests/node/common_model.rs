@@ -1,4 +1,4 @@
-//! Rounds of a common model: a mean that one node knows is not summed once more, whoever has died or left.
+//! Rounds of a common model: a mean that one node knows is not summed once more after others have died or left.
 
 use mingle_solving::{RoundStore, SolveError, SolverPeer};
 

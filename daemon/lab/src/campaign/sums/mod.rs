@@ -7,8 +7,8 @@
 //! - **Exactness**: the mean that a member takes is the mean of what all released in that attempt, to the bit.
 //! - **No two sums differ by the part of some**: of two sums of the same round, either no honest member's part differs, or
 //!   every one's does. The difference of two sums otherwise has the noise of some alone.
-//! - **No mean is lost**: a round of which any member has taken the mean is not released once more, as long as nobody lies and no
-//!   disk was lost or put back.
+//! - **No mean is lost**: a round of which any member has taken the mean is not released once more, as long as all are honest and
+//!   no disk was lost or put back.
 //! - **No mask is used twice**: what a member sends in two lives or attempts under one number is unrelated.
 //! - **Counting**: a member has counted every release that left it, as long as its disk is its own.
 //! - **The end**: without a member that lies all come to the end, with the same model to the bit.

@@ -40,7 +40,7 @@ pub(super) enum SumsFault {
     Copy { node: usize },
     /// Two members lose their link for a while.
     Cut { between: [usize; 2], away: Duration },
-    /// The member around which sums are gathered passes the next one on to nobody, and comes back without it.
+    /// The member around which sums are gathered keeps the next one to itself, and comes back without it.
     Withhold { away: Duration },
 }
 

@@ -93,11 +93,13 @@ pub(super) struct Withholder {
     dimension: usize,
     /// The time that it stays away afterwards, and the sums of changes that it had before; none while it is honest.
     next: Option<(Duration, u64)>,
+    /// The last sum that it passed on: some may not have it yet.
+    passed_on: u64,
 }
 
 impl Withholder {
     pub(super) fn new(root: usize, dimension: usize) -> Self {
-        Self { root, dimension, next: None }
+        Self { root, dimension, next: None, passed_on: 0 }
     }
 
     /// The next sum after so many is kept back.
@@ -105,12 +107,18 @@ impl Withholder {
         self.next = Some((away, sums));
     }
 
-    pub(super) fn withholds(&self, from: usize, message: &SequenceMessage) -> bool {
+    pub(super) fn withholds(&mut self, from: usize, message: &SequenceMessage) -> bool {
         let is_sum = match &message.payload {
             OperationMessage::ModularPartial(partial) => partial.is_whole && partial.words.len() > self.dimension,
             _ => false,
         };
-        from == self.root && self.next.is_some() && is_sum
+        if from != self.root || !is_sum {
+            return false;
+        }
+        if self.next.is_none() {
+            self.passed_on = message.operation;
+        }
+        message.operation > self.passed_on
     }
 
     /// Once it has the sum: the time that it stays away.

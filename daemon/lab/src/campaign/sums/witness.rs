@@ -39,7 +39,7 @@ pub(super) struct Observations {
     released: BTreeMap<(u64, u64), ReleasesOfAll>,
     /// Rounds and attempts of which the root got the sum, in order.
     summed: Vec<(u64, u64)>,
-    /// Rounds whose mean a member has taken, while no disk was lost or put back and nobody lies.
+    /// Rounds whose mean a member has taken, while no disk was lost or put back and all are honest.
     known: BTreeSet<u64>,
     has_lost_disks: bool,
     /// Different releases of each member since its disk was last empty or put back.

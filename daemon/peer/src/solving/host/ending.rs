@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
+use mingle_federated::EPSILON;
 use mingle_net::edge::EdgeHandle;
 use mingle_solving::{Finding, Learned, Solution, solution_files};
 use mingle_training::Metrics;
@@ -160,7 +161,8 @@ impl Host<'_, '_> {
 
     fn tell_learned(&mut self, learned: &Learned) {
         let named = |values: &[Option<f64>]| named(&learned.metrics, values);
-        let (metrics, own) = learned.best().map(|best| (named(&best.mean), named(&best.own))).unwrap_or_default();
+        let (mean, own) = learned.best().map(|best| (named(&best.mean), named(&best.own))).unwrap_or_default();
+        let metrics = with_own_epsilon(&mean, &own);
         self.member.log.tell(Event::Learned {
             rounds: learned.rounds,
             best_round: learned.best_round,
@@ -171,6 +173,12 @@ impl Host<'_, '_> {
             peak_resident_bytes: results::peak_resident_bytes(),
         });
     }
+}
+
+/// The means over all members, but for epsilon: a guarantee is each member's own.
+pub(super) fn with_own_epsilon(means: &Metrics, own: &Metrics) -> Metrics {
+    let shown = |(name, mean)| (name, own.get(name).filter(|_| name == EPSILON).unwrap_or(mean));
+    means.iter().map(shown).collect()
 }
 
 /// Measured values by name.

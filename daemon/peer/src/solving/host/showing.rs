@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use libp2p::PeerId;
+use mingle_federated::SPENT;
 use mingle_protocol::NodeId;
-
 use mingle_solving::{Part, ProblemTask, WentBack};
+use mingle_training::Metrics;
 
 use super::Host;
-use super::ending::named;
+use super::ending::{named, with_own_epsilon};
 use crate::connections::Connections;
 use crate::events::Event;
 use crate::member::Member;
@@ -16,6 +17,22 @@ use crate::status::{Evaluated, LinkState, NeighbourStatus, PeerState};
 
 /// A residual is reported if it is smaller than the last reported one by this factor.
 const WORTH_TELLING: f64 = 0.1;
+
+/// What was reported to the user so far.
+pub(super) struct Reported {
+    /// The last residual.
+    pub(super) residual: f64,
+    /// The last round of learning.
+    rounds: u64,
+    /// `true` once the user was warned of a spent budget.
+    has_spent: bool,
+}
+
+impl Default for Reported {
+    fn default() -> Self {
+        Self { residual: f64::INFINITY, rounds: 0, has_spent: false }
+    }
+}
 
 /// Reports the data that a part in learning in rounds was read from.
 pub(super) fn tell_data(member: &Member<'_>, part: &Part) {
@@ -33,10 +50,10 @@ impl Host<'_, '_> {
             (entries.iterations, entries.checked, entries.gap, entries.round.clone(), entries.went_back.take())
         };
         if let Some(WentBack { kept, to }) = went_back {
-            self.told_rounds = self.told_rounds.min(to);
+            self.told.rounds = self.told.rounds.min(to);
             self.warn_of_lost_rounds(kept, to);
         }
-        let round = round.filter(|record| record.round > self.told_rounds);
+        let round = round.filter(|record| record.round > self.told.rounds);
         let joined = self.joined;
         self.member.board.update(|status| {
             status.state = if joined { PeerState::Solving } else { PeerState::Waiting };
@@ -46,18 +63,19 @@ impl Host<'_, '_> {
             status.gap = gap;
         });
         if let (Some(record), ProblemTask::Rounds(task)) = (round, &self.problem.task) {
-            self.told_rounds = record.round;
+            self.told.rounds = record.round;
             let names = task.rules().metrics();
-            let metrics = named(names, &record.mean);
             let own = named(names, &record.own);
+            let metrics = with_own_epsilon(&named(names, &record.mean), &own);
+            self.warn_of_spent_budget(&own);
             let evaluated = Evaluated::new(record.round, metrics.clone());
             self.member.board.update(|status| status.evaluation = Some(evaluated));
             self.member.log.tell(Event::Measured { round: record.round, metrics, own });
         }
         if let Some((iteration, residual)) = checked {
             let left = gap.unwrap_or(residual);
-            if left <= self.told * WORTH_TELLING {
-                self.told = left;
+            if left <= self.told.residual * WORTH_TELLING {
+                self.told.residual = left;
                 self.member.log.tell(Event::Iterated { iteration, residual, gap });
             }
         }
@@ -71,6 +89,16 @@ impl Host<'_, '_> {
                  those here are of other data or another problem"
             );
             self.member.log.tell(Event::Warning { message });
+        }
+    }
+
+    /// Warns the user, once, that its budget of differential privacy is spent.
+    fn warn_of_spent_budget(&mut self, own: &Metrics) {
+        if !self.told.has_spent && own.get(SPENT).is_some_and(|spent| spent > 0.0) {
+            self.told.has_spent = true;
+            let message = "this member's budget of differential privacy is spent (privacy.json): from now on it adds noise alone, and the \
+                           others learn nothing from its data";
+            self.member.log.tell(Event::Warning { message: message.to_owned() });
         }
     }
 

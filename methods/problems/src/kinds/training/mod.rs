@@ -109,6 +109,10 @@ impl RoundTask for TrainingTask {
         self.settings.has_common_model()
     }
 
+    fn least_nodes(&self) -> usize {
+        self.settings.least_members()
+    }
+
     fn open(&self, node: usize, names: &[String]) -> Result<Box<dyn RoundLearning>, LearningError> {
         let found = self.samples.of_node(node, names)?;
         let model = BuiltInModel::new(&self.file, node, found, self.device.clone())?;

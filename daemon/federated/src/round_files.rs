@@ -6,11 +6,10 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use mingle_home::error::{Context, Error, ErrorKind, Result};
+use mingle_home::home::write_file;
+use mingle_home::owner_only::{create_private, open_to_read};
 use mingle_solving::{LearningError, MOST_STATE_BYTES, RoundStore};
-
-use crate::error::{Context, ErrorKind, Result};
-use crate::home::write_file;
-use crate::owner_only::{create_private, open_to_read};
 
 /// The part of a file's name after the round.
 const SUFFIX: &str = ".state";
@@ -21,7 +20,7 @@ const MOST_BYTES: u64 = MOST_STATE_BYTES as u64 + (1 << 30);
 
 /// The files of one home.
 #[derive(Debug)]
-pub(super) struct RoundFiles {
+pub struct RoundFiles {
     folder: PathBuf,
     /// The count of all releases.
     count: PathBuf,
@@ -30,9 +29,13 @@ pub(super) struct RoundFiles {
 }
 
 impl RoundFiles {
-    /// The files in this folder, which is made if it does not exist, beside the count of all releases. If `fresh`, those of an earlier run count as not
-    /// held, and are removed once a round is kept: a fresh run that comes to nothing leaves them as they were.
-    pub(super) fn open(folder: PathBuf, count: PathBuf, fresh: bool) -> Result<Self> {
+    /// The files in this folder, which is made if it does not exist, beside the count of all releases. If `fresh`, those of
+    /// an earlier run count as not held, and are removed once a round is kept: a fresh run that comes to nothing leaves
+    /// them as they were.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn open(folder: PathBuf, count: PathBuf, fresh: bool) -> Result<Self> {
         let doing = || format!("cannot keep rounds in {}", folder.display());
         create_private(&folder).context(ErrorKind::BadInput, doing())?;
         let mut files = Self { folder, count, former: BTreeSet::new() };
@@ -40,6 +43,25 @@ impl RoundFiles {
             files.former = files.on_disk();
         }
         Ok(files)
+    }
+
+    /// Refuses to train by push-sum where this folder has files: the user of the home may have relied on masks or on noise.
+    /// If `fresh`, the folder is removed.
+    ///
+    /// # Errors
+    /// It has files, or cannot be removed.
+    pub fn refuse_any(folder: &Path, fresh: bool) -> Result {
+        if fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none()) {
+            return Ok(());
+        }
+        if fresh {
+            return fs::remove_dir_all(folder)
+                .context(ErrorKind::BadInput, format!("cannot remove {}", folder.display()));
+        }
+        let message = format!("this home has taken part in a problem, whose rounds are in {}", folder.display());
+        Err(Error::new(ErrorKind::BadInput, message).hint(
+            "name the problem: --problem FILE; train without sums in another home, or here with --fresh, which gives up these rounds",
+        ))
     }
 
     fn on_disk(&self) -> BTreeSet<u64> {
@@ -202,5 +224,16 @@ mod tests {
         assert_eq!((fresh.held(), former().held()), (BTreeSet::from([1]), BTreeSet::from([1])));
         assert_eq!(former().load(1).unwrap(), [7; 9]);
         assert!(folder.join("notes.txt").exists());
+    }
+    #[test]
+    fn a_home_with_rounds_is_refused_to_training_without_sums_and_given_up_by_a_fresh_one() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("rounds");
+        RoundFiles::refuse_any(&folder, false).unwrap();
+        files_of(&folder, [1]);
+        let refused = RoundFiles::refuse_any(&folder, false).unwrap_err();
+        assert!(refused.to_string().contains("taken part in a problem"), "{refused}");
+        RoundFiles::refuse_any(&folder, true).unwrap();
+        assert!(!folder.exists());
     }
 }
