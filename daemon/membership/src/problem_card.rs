@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use mingle_masking::{LEAST_MEMBERS, SumPolicy};
 use mingle_net::printable::quoted;
 use serde_json::Value;
 
 /// Largest encoded card of a problem.
 const MAX_PROBLEM_BYTES: usize = 1 << 20;
-/// Entries that say most about a difference: they are compared before the others.
-const FIRST: [&str; 2] = ["kind", "model"];
+/// Entries that others follow from: they are compared before them.
+const FIRST: [&str; 3] = ["kind", "privacy", "rounds"];
 /// Most characters of a value in a difference.
 const MOST_SHOWN: usize = 60;
 
@@ -22,6 +23,15 @@ impl ProblemCard {
     pub fn new(settings: &Value) -> Self {
         let text = settings.to_string();
         Self(if text.len() <= MAX_PROBLEM_BYTES { text } else { Value::Null.to_string() }.into())
+    }
+
+    /// The card of a problem whose sums are added up by this policy.
+    pub fn with_sums(mut settings: Value, policy: SumPolicy) -> Self {
+        if let Value::Object(settings) = &mut settings {
+            settings.insert("plain_sums".to_owned(), policy.plain.into());
+            settings.insert("least_members".to_owned(), policy.least_members.unwrap_or(LEAST_MEMBERS).into());
+        }
+        Self::new(&settings)
     }
 
     /// The encoding that peers send each other.
@@ -99,7 +109,10 @@ mod tests {
             other["card"] = Value::Null;
             other["model"] = json!("cnn");
         });
-        assert_eq!(both, "model of the problem is \"mlp\" here and \"cnn\" there");
+        assert_eq!(
+            both,
+            "card of the problem is {\"columns\":[{\"name\":\"a\"},{\"name\":\"b\"}]} here and not given there"
+        );
     }
 
     #[test]

@@ -41,6 +41,7 @@ use crate::medium;
 use crate::member::{Member, Notices};
 use crate::membership::{self, AutoPlanner, AutomaticPlanning, Introductions, Membership, MembershipService};
 use crate::place::Place;
+use crate::solving::SumPolicy;
 use crate::status::{PeerState, Status, StatusBoard, StatusView};
 use crate::stop::StopRequests;
 use crate::task::{Assignment, ProblemCard, Work};
@@ -355,17 +356,17 @@ impl Peer {
             Purpose::Train(task) => task.card().map(Work::Train),
             Purpose::TrainFederated(task, settings) => {
                 let model = federated::description(task.card()?.as_ref());
-                Some(problem(&mingle_federated_training::shared(settings, &model)))
+                Some(problem(mingle_federated_training::shared(settings, &model), self.options.sums))
             }
-            Purpose::Learn(task) => Some(problem(&task.shared())),
+            Purpose::Learn(task) => Some(problem(task.shared(), self.options.sums)),
             // Their files are resolved for the members of a plan, and compared once there is one.
-            Purpose::Solve(_) => Some(problem(&serde_json::Value::Null)),
+            Purpose::Solve(_) => Some(problem(serde_json::json!({}), self.options.sums)),
         }
     }
 }
 
-fn problem(settings: &serde_json::Value) -> Work {
-    Work::Solve(ProblemCard::new(settings))
+fn problem(settings: serde_json::Value, sums: SumPolicy) -> Work {
+    Work::Solve(ProblemCard::with_sums(settings, sums))
 }
 
 /// Waits until the peer is requested to stop. Returns the reason.

@@ -196,8 +196,8 @@ pub trait RoundLearning: Send {
     }
 
     /// The quality of the model after so many rounds: a number for each metric of the [`RoundRules`], in that order, or none
-    /// where the node has no samples to measure it on. Where the task [has a common model](RoundTask::has_common_model), its
-    /// quality is asked for once more after a restart, without a training before it.
+    /// where the node has no samples to measure it on. Where the task [has a common model](RoundTask::has_common_model), that
+    /// of the last round may be asked for after a restart, without a training before it.
     ///
     /// # Errors
     /// The model is no longer usable.
@@ -290,6 +290,13 @@ pub struct RoundRecord {
     pub mean: Vec<Option<f64>>,
     /// Each metric of this node's own model, none where it could not measure it.
     pub own: Vec<Option<f64>>,
+}
+
+impl RoundRecord {
+    /// Returns `true` if no metric is known, of all nodes or of this one.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.mean.iter().chain(&self.own).all(Option::is_none)
+    }
 }
 
 /// The result of learning in rounds.

@@ -165,7 +165,10 @@ impl RoundsNode {
         let measured = measured.and_then(|own| check_metrics(own, metrics));
         let own = self.agree(measured, 0).await?;
         let mean = if own.is_empty() { Vec::new() } else { self.mean_metrics(&own).await? };
-        self.have_alike(mean.iter().map(|value| value.map_or(u64::MAX, f64::to_bits)));
+        // A common model does not depend on them, and some nodes may have died before they had them.
+        if !self.has_common_model() {
+            self.have_alike(mean.iter().map(|value| value.map_or(u64::MAX, f64::to_bits)));
+        }
         let round = self.history.len() as u64 + 1;
         self.history.push(RoundRecord { round, mean, own });
         Ok(())
@@ -190,6 +193,16 @@ impl RoundsNode {
         RoundRecord { round, mean: unknown.clone(), own: unknown }
     }
 
+    /// Measures the last model for this node alone, where a restart came before its metrics were summed.
+    async fn measure_alone(&mut self) -> Result<(), SolveError> {
+        let rounds = self.history.len() as u64;
+        let metrics = self.part.task.rules().metrics().len();
+        let Some(last) = self.history.last_mut().filter(|last| last.is_unknown()) else { return Ok(()) };
+        let measured = self.part.bench.run(move |learner| learner.learning.evaluate(rounds)).await;
+        last.own = measured.and_then(|own| check_metrics(own, metrics)).map_err(SolveError::Learning)?;
+        Ok(())
+    }
+
     /// Keeps the state after a round, with its metrics. Each node does before it sends anything of the next round.
     async fn keep_measured(&self) -> Result<(), SolveError> {
         let rules = self.part.task.rules();
@@ -201,7 +214,8 @@ impl RoundsNode {
         self.agree(kept, round).await
     }
 
-    async fn conclude(self) -> Result<Learned, SolveError> {
+    async fn conclude(mut self) -> Result<Learned, SolveError> {
+        self.measure_alone().await?;
         let rules = self.part.task.rules();
         let rounds = self.history.len() as u64;
         let best_round = rules.best_round(&self.history);

@@ -252,8 +252,7 @@ impl Host<'_, '_> {
     fn notice_waiting(&mut self) {
         let up = self.member.connections.links.up().into_iter().collect();
         let missing = self.neighbours_except(&up);
-        if !missing.is_empty() {
-            let waited_s = self.member.started.elapsed().as_secs();
+        if let Some(waited_s) = self.told.waited_s(missing.is_empty()) {
             self.member.log.tell(Event::Waiting { missing, waited_s });
         }
     }

@@ -80,9 +80,10 @@ impl RoundsNode {
         let best = rules.best_round(&self.history);
         let restored = self.part.bench.run(move |learner| {
             // Kept rounds after the common one would be offered again after another restart. Where all begin at the
-            // beginning, rounds of another beginning or another task stay until the first round of this one is kept.
+            // beginning, rounds of another beginning or another task stay until the first round of this one is kept. The
+            // round before shows that this node is in line with those that are handed the model, until they have it.
             if is_kept {
-                learner.store.retain(&BTreeSet::from([round, best]));
+                learner.store.retain(&BTreeSet::from([round, round - 1, best]));
             }
             learner.learning.restore(state.as_ref().unwrap_or(&learner.beginning))
         });
@@ -91,19 +92,22 @@ impl RoundsNode {
         if let Some((giver, lacking)) = &agreed.handed_over {
             self.hand_over(round, *giver, lacking).await?;
         }
-        if self.has_common_model() && round > 0 {
-            self.measure_again(round).await?;
-        }
+        self.remember_metrics();
         self.journal.note_rounds(round, self.history.last());
         self.journal.note_return(newest, round);
         Ok(())
     }
 
-    /// Measures the model to go on from: it was kept before that, and some nodes may have died in between.
-    async fn measure_again(&mut self, round: u64) -> Result<(), SolveError> {
-        self.history.pop();
-        let measured = self.part.bench.run(move |learner| learner.learning.evaluate(round)).await;
-        self.note(measured).await
+    /// Takes the metrics of the last round from this process, where its record was kept without them. They are never
+    /// summed twice: both sums, with a node and without it, would show what that node measured.
+    fn remember_metrics(&mut self) {
+        let known = self.journal.read().round.clone();
+        if let (Some(last), Some(known)) = (self.history.last_mut(), known)
+            && last.round == known.round
+            && last.is_unknown()
+        {
+            *last = known;
+        }
     }
 
     /// Exchanges which rounds the nodes have kept.
@@ -162,7 +166,8 @@ impl RoundsNode {
     /// Keeps the model that was handed over, for a restart.
     async fn keep_adopted(&mut self, round: u64) -> Result<(), LearningError> {
         let history = self.history.clone();
-        let keeping = Keeping { about: self.about, shared: self.shared, history, needed: BTreeSet::from([round]) };
+        let needed = BTreeSet::from([round, round - 1]);
+        let keeping = Keeping { about: self.about, shared: self.shared, history, needed };
         self.part.bench.run(move |learner| keeping.keep(learner)).await
     }
 }
@@ -192,11 +197,10 @@ fn newest_of_most(offers: &[Vec<KeptOffer>]) -> Option<KeptOffer> {
 /// round once more, and both sums of a round, with a member and without it, show what that member gave. No other node can
 /// confirm it: one that makes it up brings all to a model of its choice, as it could by its contribution to any masked sum.
 fn one_round_beyond(offers: &[Vec<KeptOffer>], base: Option<KeptOffer>) -> Option<KeptOffer> {
-    let is_in_line = |of_node: &&Vec<KeptOffer>| match &base {
-        Some(base) => of_node.contains(base),
-        None => of_node.len() == 1,
-    };
     let next = base.map_or(0.0, |[round, _]| round) + 1.0;
+    // A node that was handed its model may offer nothing before it.
+    let contradicts = |offer: &KeptOffer| offer[0] > next || offer[0] == next - 1.0 && Some(*offer) != base;
+    let is_in_line = |of_node: &&Vec<KeptOffer>| !of_node.iter().any(contradicts);
     let beyond = |of_node: &Vec<KeptOffer>| of_node.iter().filter(|[round, _]| *round == next).copied().collect();
     let lines: Vec<Vec<KeptOffer>> = offers.iter().filter(is_in_line).map(beyond).collect();
     let most = lines.iter().flatten().map(|offer| lines.iter().filter(|line| line.contains(offer)).count()).max()?;
@@ -264,9 +268,10 @@ mod tests {
     #[test]
     fn a_round_that_does_not_follow_on_that_of_the_others_is_no_round_beyond() {
         let others = [[9.0, 2.0], [8.0, 1.0]];
-        for odd in [[[10.0, 3.0], [9.0, 7.0]], [[11.0, 3.0], [9.0, 2.0]], [[10.0, 3.0], NONE]] {
+        for odd in [[[10.0, 3.0], [9.0, 7.0]], [[11.0, 3.0], [9.0, 2.0]], [[11.0, 3.0], [10.0, 2.0]]] {
             assert_eq!(agreed(&[others, odd, others]).0, 9, "{odd:?}");
         }
+        assert_eq!(agreed(&[others, [[10.0, 3.0], NONE], others]), (10, Some((1, vec![0, 2]))), "it was handed over");
         assert_eq!(agreed(&[[NONE; 2], [[1.0, 5.0], [0.5, 5.0]], [[2.0, 5.0], [1.0, 4.0]]]).0, 1);
     }
 

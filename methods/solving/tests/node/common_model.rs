@@ -1,6 +1,7 @@
 //! Rounds of a common model: a mean that one node knows is not summed once more after others have died or left.
 
-use mingle_solving::{RoundStore, SolveError, SolverPeer};
+use mingle_solving::{RoundStore, SolveError};
+use rand::Rng;
 
 use crate::walk::{Disk, Fault, ROUNDS, SHARED, Swarm, TrainedRounds, Walk};
 
@@ -113,14 +114,60 @@ fn a_model_that_is_not_the_one_of_the_others_ends_all_and_is_kept_by_none() {
 }
 
 #[test]
-fn metrics_of_a_round_that_was_kept_before_it_was_measured_are_those_of_all() {
-    let Torn { mut swarm, .. } = Torn::new(1);
-    (0..NODES).for_each(|node| swarm.restart(node));
-    let mut measured = Vec::new();
-    while swarm.step(0.0) {
-        let of_peer = |peer: &SolverPeer| peer.journal().read().round.clone().filter(|record| record.round == 2);
-        measured.extend(swarm.peers.iter().filter_map(of_peer));
+fn metrics_of_a_round_are_summed_once_whoever_starts_again() {
+    let (mut swarm, walk) = stopped_together();
+    swarm.restart(3);
+    let learned: Vec<_> = swarm.finish(0.0).into_iter().map(Result::unwrap).collect();
+    let mean = |node: usize, round: usize| learned[node].history[round - 1].mean[0];
+    let whole = Swarm::with_disks(Walk::in_common(), empty_disks(), 0).finish(0.0).remove(0).unwrap();
+    for round in 1..=ROUNDS as usize {
+        for node in 0..NODES {
+            let found = mean(node, round);
+            assert!(
+                found.is_none() && round == 2 || found == whole.history[round - 1].mean[0],
+                "{node} {round}: {found:?}"
+            );
+        }
     }
-    assert!(!measured.is_empty());
-    assert!(measured.iter().all(|record| record.mean[0].is_some() && record.mean == measured[0].mean));
+    let measured = walk.measured.lock().unwrap();
+    let twice = |node: usize| measured.iter().filter(|measured| **measured == (node, 2)).count();
+    assert!((0..NODES).all(|node| twice(node) == 1), "{measured:?}");
+}
+
+#[test]
+fn a_node_that_was_started_again_at_the_end_measures_its_model_for_itself() {
+    let walk = Walk::in_common();
+    let mut swarm = Swarm::with_disks(walk, empty_disks(), 0);
+    while swarm.disks.iter().any(|disk| newest(disk) < ROUNDS) {
+        assert!(swarm.step(0.0));
+    }
+    (0..NODES).for_each(|node| swarm.restart(node));
+    for found in swarm.finish(0.0) {
+        let last = found.unwrap().history.pop().unwrap();
+        assert!(last.own[0].is_some(), "{last:?}");
+    }
+}
+
+#[test]
+fn a_holder_that_is_killed_while_it_hands_its_mean_over_still_offers_it() {
+    for seed in 0..12 {
+        let torn = Torn::new(seed);
+        let ahead = torn.ahead();
+        if ahead.len() != 1 || ahead == [NODES - 1] {
+            continue;
+        }
+        let known = torn.walk.trained.lock().unwrap().len();
+        let mut swarm = Swarm::with_disks(torn.walk.clone(), torn.swarm.disks.clone(), seed);
+        let kept_by = |swarm: &Swarm| swarm.disks.iter().filter(|disk| newest(disk) == 2).count();
+        let most = swarm.dice.next_u32() % 1_000;
+        for _ in 0..most {
+            if kept_by(&swarm) == 1 {
+                assert!(swarm.step(0.0), "seed {seed}");
+            }
+        }
+        let remaining = (0..NODES - 1).map(|node| swarm.disks[node].clone()).collect();
+        common(&mut Swarm::with_disks(torn.walk.clone(), remaining, seed));
+        let trained = since(&torn.walk.trained, known);
+        assert!(trained.iter().all(|round| *round >= 2), "seed {seed}: round 1 again: {trained:?}");
+    }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Walk {
     /// `true` if the vectors of all are one model, and nodes have nothing of their own.
     pub(crate) is_common: bool,
     pub(crate) trained: TrainedRounds,
+    /// The rounds after which each node has measured its model.
+    pub(crate) measured: TrainedRounds,
 }
 
 impl Walk {
@@ -35,13 +37,19 @@ impl Walk {
     fn judged(fault: Fault, patience: Option<u64>) -> Self {
         let rules = RoundRules::new(ROUNDS, vec!["score".to_owned(), "rare".to_owned()]).unwrap();
         let rules = rules.judged_by("score", patience).unwrap();
-        Self { rules, fault, is_common: false, trained: TrainedRounds::default() }
+        Self { rules, fault, is_common: false, trained: TrainedRounds::default(), measured: TrainedRounds::default() }
     }
 
     /// Rounds with one model for all.
     pub(crate) fn in_common() -> Self {
         let rules = RoundRules::new(ROUNDS, vec!["score".to_owned(), "rare".to_owned()]).unwrap();
-        Self { rules, fault: Fault::None, is_common: true, trained: TrainedRounds::default() }
+        Self {
+            rules,
+            fault: Fault::None,
+            is_common: true,
+            trained: TrainedRounds::default(),
+            measured: TrainedRounds::default(),
+        }
     }
 }
 
@@ -128,7 +136,8 @@ impl RoundLearning for Walker {
         self.shared.copy_from_slice(aggregate);
         Ok(())
     }
-    fn evaluate(&mut self, _: u64) -> Result<Vec<Option<f64>>, LearningError> {
+    fn evaluate(&mut self, rounds: u64) -> Result<Vec<Option<f64>>, LearningError> {
+        self.task.measured.lock().unwrap().push((self.node, rounds));
         if self.task.is_common {
             return Ok(vec![Some(f64::from(self.shared[0])), None]);
         }
@@ -245,6 +254,12 @@ impl Swarm {
         self.peers[me] = self.begin(me);
     }
 
+    /// Does a node's local work. Returns `false` if it has none.
+    fn work(&mut self, at: usize) -> bool {
+        let work = self.peers[at].local_work();
+        work.map(|work| work.run()).map(|()| self.peers[at].worked()).is_some()
+    }
+
     /// Some node works or receives a message, in random order and with losses. Returns `false` when nothing is left to
     /// do.
     pub(crate) fn step(&mut self, loss: f64) -> bool {
@@ -254,9 +269,7 @@ impl Swarm {
             }
         }
         let at = (self.dice.next_u32() as usize) % self.peers.len();
-        if let Some(work) = self.peers[at].local_work() {
-            work.run();
-            self.peers[at].worked();
+        if self.work(at) || self.under_way.is_empty() && (0..self.peers.len()).any(|peer| self.work(peer)) {
             return true;
         }
         if self.under_way.is_empty() {

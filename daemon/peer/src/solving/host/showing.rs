@@ -1,6 +1,7 @@
 //! Status and events of a solver.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use libp2p::PeerId;
 use mingle_federated::SPENT;
@@ -26,11 +27,24 @@ pub(super) struct Reported {
     rounds: u64,
     /// `true` once the user was warned of a spent budget.
     has_spent: bool,
+    /// The time since which neighbours are missing.
+    waiting_since: Option<Instant>,
+}
+
+impl Reported {
+    /// The seconds since which neighbours are missing, unless none is.
+    pub(super) fn waited_s(&mut self, has_all: bool) -> Option<u64> {
+        if has_all {
+            self.waiting_since = None;
+            return None;
+        }
+        Some(self.waiting_since.get_or_insert_with(Instant::now).elapsed().as_secs())
+    }
 }
 
 impl Default for Reported {
     fn default() -> Self {
-        Self { residual: f64::INFINITY, rounds: 0, has_spent: false }
+        Self { residual: f64::INFINITY, rounds: 0, has_spent: false, waiting_since: None }
     }
 }
 
