@@ -293,9 +293,9 @@ pub struct RoundRecord {
 }
 
 impl RoundRecord {
-    /// Returns `true` if no metric is known, of all nodes or of this one.
-    pub(crate) fn is_unknown(&self) -> bool {
-        self.mean.iter().chain(&self.own).all(Option::is_none)
+    /// Returns `true` if there are metrics, and none of them is known, of all nodes or of this one.
+    pub fn is_unknown(&self) -> bool {
+        !self.own.is_empty() && self.mean.iter().chain(&self.own).all(Option::is_none)
     }
 }
 

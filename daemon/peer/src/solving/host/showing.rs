@@ -67,7 +67,8 @@ impl Host<'_, '_> {
             self.told.rounds = self.told.rounds.min(to);
             self.warn_of_lost_rounds(kept, to);
         }
-        let round = round.filter(|record| record.round > self.told.rounds);
+        // Of a round before a restart nothing may be known.
+        let round = round.filter(|record| record.round > self.told.rounds && !record.is_unknown());
         let joined = self.joined;
         self.member.board.update(|status| {
             status.state = if joined { PeerState::Solving } else { PeerState::Waiting };
