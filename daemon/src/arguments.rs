@@ -27,12 +27,10 @@ pub(crate) fn check(arguments: &RunArgs) -> Result {
 /// Refuses options about sums where there are none.
 fn check_sums(arguments: &RunArgs) -> Result {
     let SumPolicy { plain, least_members } = arguments.sums.into();
-    let option = match (plain, least_members) {
-        _ if arguments.problem.is_some() || arguments.leaves => return Ok(()),
-        (true, _) => "--plain-sums",
-        (false, Some(_)) => "--least-members",
-        (false, None) => return Ok(()),
-    };
+    if arguments.problem.is_some() || arguments.leaves || !plain && least_members.is_none() {
+        return Ok(());
+    }
+    let option = if plain { "--plain-sums" } else { "--least-members" };
     Err(Error::new(ErrorKind::BadInput, format!("{option} is for --problem FILE: training by push-sum sums nothing"))
         .hint("name the problem, or leave the option out, also in config.toml"))
 }

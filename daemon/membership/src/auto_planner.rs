@@ -325,7 +325,8 @@ impl AutoPlanner {
         let waiting = self.service.who_waits().len();
         let there = members.len() + waiting;
         if waiting != self.too_few && waiting > 0 && there < self.least_members {
-            let (least, missing) = (self.least_members, self.least_members - there);
+            let least = self.least_members;
+            let missing = least - there;
             let message = format!(
                 "{there} members are there, and a plan needs {least}: it is made when {missing} more have joined"
             );

@@ -80,12 +80,9 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
     let home = Home::at(arguments.home.home.as_deref())?;
     let is_built_in = arguments.problem.is_none() && arguments.trainer.is_none();
     let task = is_built_in.then(|| DataTask::begin(task_options(arguments), home.clone())).transpose()?;
-    check_beginning(arguments)?;
     let identity = identity_of(&home)?;
     let _lock = home.lock()?;
-    if arguments.problem.is_none() && !arguments.leaves {
-        RoundFiles::refuse_any(&home.rounds(), arguments.fresh)?;
-    }
+    check_beginning(arguments, &home)?;
     let last = HomeTask::of(&home)?;
     let membership = match ticket {
         Some(membership) => Some(membership),
@@ -107,11 +104,11 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         }
         (None, None) => purpose_of_problem(arguments, &home)?,
     };
-    let former = FormerStart::of(&home, arguments.problem.is_some());
+    let former = FormerStart::of(&home);
     let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()), trainer.clone());
     let options = options(arguments, longer_than, end_wish.unwrap_or_default())?;
     let extension = trainer.as_ref().map(TrainerHost::extension).transpose()?;
-    let (printer, sink) = output(json, board(arguments)?, former.watch())?;
+    let (printer, sink) = output(json, board(arguments)?, former.watch(arguments.problem.is_some()))?;
     let peer =
         Peer::new(PeerParts { home, identity, membership, purpose, options, sink, remember, extension, started })?;
     told.into_iter().for_each(|event| peer.tell(event));
@@ -209,8 +206,11 @@ fn task_options(arguments: &RunArgs) -> DataTaskOptions {
 }
 
 /// Refuses `--continue` with a problem, and `--fresh` with a convex one, which is solved from the beginning each time.
-fn check_beginning(arguments: &RunArgs) -> Result {
-    let Some(path) = arguments.problem.as_deref() else { return Ok(()) };
+/// Refuses to train without the problem whose rounds the home has kept.
+fn check_beginning(arguments: &RunArgs, home: &Home) -> Result {
+    let Some(path) = arguments.problem.as_deref() else {
+        return if arguments.leaves { Ok(()) } else { RoundFiles::refuse_any(&home.rounds(), arguments.fresh) };
+    };
     if arguments.continues {
         let message = format!("--continue takes a model along, and {} is a problem", path.display());
         return Err(Error::new(ErrorKind::BadInput, message)
@@ -291,9 +291,7 @@ fn launch(arguments: &RunArgs, host: &TrainerHost) {
 
 /// The options of the peer.
 fn options(arguments: &RunArgs, longer_than: Option<Ending>, end_wish: EndWish) -> Result<PeerOptions> {
-    let given = |path: &PathBuf| -> Result<GivenPlan> {
-        Ok(GivenPlan { plan: plan::read(path)?, origin: path.display().to_string() })
-    };
+    let given = |path: &PathBuf| plan::read(path).map(|plan| GivenPlan { plan, origin: path.display().to_string() });
     Ok(PeerOptions {
         listen: multiaddrs(&arguments.listen),
         bootstrap: multiaddrs(&arguments.bootstrap),

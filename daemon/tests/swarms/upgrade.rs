@@ -79,8 +79,8 @@ fn a_newcomer_with_another_protocol_is_not_let_in_whatever_its_ticket() {
     let newcomer = Keypair::generate_ed25519();
     let claim = ticket.invite.claim(&ticket.swarm, &newcomer.public().to_peer_id()).unwrap();
     let wanted = |version: u16| {
-        // Join: the version, the swarm, the claim, and solving, which is checked after the version.
-        framed(&[&[1][..], &postcard::to_stdvec(&(version, ticket.swarm.id(), &claim)).unwrap(), &[1]].concat())
+        // Join: the version, the swarm, the claim, and solving an empty problem, which is checked after the version.
+        framed(&[&[1][..], &postcard::to_stdvec(&(version, ticket.swarm.id(), &claim)).unwrap(), &[1, 0]].concat())
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {

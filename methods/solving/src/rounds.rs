@@ -179,8 +179,8 @@ impl RoundsNode {
         self.part.task.has_common_model() && self.part.task.rules().keeps_the_last()
     }
 
-    /// What is kept of a round of a common model as soon as its mean is taken, before the model is measured: a mean that a
-    /// node knows must outlast its death, or the others sum the round once more.
+    /// The record of a round of a common model, to be kept as soon as its mean is taken, before the model is measured: a mean
+    /// that a node knows must outlast its death, or the others sum the round once more.
     fn keeping_unmeasured(&self, round: u64) -> Keeping {
         let history = self.history.iter().cloned().chain([self.unmeasured(round)]).collect();
         let needed = BTreeSet::from([round, round - 1]);

@@ -17,24 +17,22 @@ use crate::config::remembered_options_path;
 /// The files before this start, each `None` where there was none.
 pub(super) struct FormerStart {
     files: Vec<(PathBuf, Option<Vec<u8>>)>,
-    /// `true` if this start solves a problem.
-    solves: bool,
     has_joined: Arc<AtomicBool>,
 }
 
 impl FormerStart {
     /// Reads the files of a home.
-    pub(super) fn of(home: &Home, solves: bool) -> Self {
+    pub(super) fn of(home: &Home) -> Self {
         let files = [remembered_options_path(home), home.task(), home.trainer()];
         let files =
             files.map(|path| (fs::read(counting_file(home, &path)).ok(), path)).map(|(content, path)| (path, content));
-        Self { files: files.into(), solves, has_joined: Arc::default() }
+        Self { files: files.into(), has_joined: Arc::default() }
     }
 
-    /// A function that looks for the event of joining. Members compare a problem before a plan names them together.
-    pub(super) fn watch(&self) -> impl FnMut(&Event) + Send + use<> {
+    /// A function that looks for the event of joining. If this start solves a problem, members have compared it before a plan
+    /// names them.
+    pub(super) fn watch(&self, solves: bool) -> impl FnMut(&Event) + Send + use<> {
         let has_joined = Arc::clone(&self.has_joined);
-        let solves = self.solves;
         move |event| {
             if matches!(event, Event::Joined { .. }) || solves && matches!(event, Event::Plan { .. }) {
                 has_joined.store(true, Ordering::Relaxed);

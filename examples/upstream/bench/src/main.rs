@@ -38,7 +38,8 @@ fn usual(x: FlexTensor, weight: FlexTensor, grad: FlexTensor, options: ConvOptio
     let [channels_out, channels_in, kernel_h, kernel_w] = weight.shape().dims();
     let groups = options.groups;
     let swapped = |tensor| Flex::float_swap_dims(tensor, 0, 1);
-    let (x, grad) = (swapped(x), swapped(grad));
+    let x = swapped(x);
+    let grad = swapped(grad);
     let of_group = |group: usize| {
         let part = |tensor: &FlexTensor, channels: usize| {
             let from = group * channels;
@@ -46,12 +47,15 @@ fn usual(x: FlexTensor, weight: FlexTensor, grad: FlexTensor, options: ConvOptio
         };
         let options = ConvOptions::new(options.dilation, options.padding_begin(), options.stride, 1);
         let product = Flex::conv2d(part(&x, channels_in), part(&grad, channels_out / groups), None, options);
-        Flex::float_slice(swapped(product), &[
-            Slice::from(0..channels_out / groups),
-            Slice::from(0..channels_in),
-            Slice::from(0..kernel_h),
-            Slice::from(0..kernel_w),
-        ])
+        Flex::float_slice(
+            swapped(product),
+            &[
+                Slice::from(0..channels_out / groups),
+                Slice::from(0..channels_in),
+                Slice::from(0..kernel_h),
+                Slice::from(0..kernel_w),
+            ],
+        )
     };
     Flex::float_cat((0..groups).map(of_group).collect(), 0)
 }
@@ -69,7 +73,9 @@ fn difference(expected: &[f32], found: &[f32]) -> f32 {
 
 /// Compares gradients in other number formats with those in `f32`.
 fn check_formats() {
-    let (x, weight, grad) = (tensor([3, 4, 9, 7], 1), tensor([6, 2, 3, 2], 2), tensor([3, 6, 4, 5], 3));
+    let x = tensor([3, 4, 9, 7], 1);
+    let weight = tensor([6, 2, 3, 2], 2);
+    let grad = tensor([3, 6, 4, 5], 3);
     let options = || ConvOptions::new([2, 1], [0, 1], [1, 4], 2);
     let expected = values(usual(x.clone(), weight.clone(), grad.clone(), options()));
     for (format, tolerance) in [(FloatDType::F64, 1e-5), (FloatDType::F16, 2e-3), (FloatDType::BF16, 2e-2)] {
@@ -80,7 +86,7 @@ fn check_formats() {
     }
 }
 
-fn median(compute: impl Fn() -> FlexTensor) -> Duration {
+fn median(compute: &dyn Fn() -> FlexTensor) -> Duration {
     let mut times: Vec<Duration> = (0..15)
         .map(|_| {
             let started = Instant::now();
@@ -106,10 +112,9 @@ fn main() {
         let options = || ConvOptions::new([stride; 2], [padding; 2], [dilation; 2], groups);
         let before = || usual(x.clone(), weight.clone(), grad.clone(), options());
         let after = || Flex::conv2d_weight_backward(x.clone(), weight.clone(), grad.clone(), options());
-        let (expected, found) = (values(before()), values(after()));
-        let difference = difference(&expected, &found);
+        let difference = difference(&values(before()), &values(after()));
         assert!(difference <= 1e-5, "{name}: {difference}");
-        let (before, after) = (median(before).as_secs_f64() * 1e3, median(after).as_secs_f64() * 1e3);
+        let [before, after] = [median(&before), median(&after)].map(|time| time.as_secs_f64() * 1e3);
         println!("| {name} | {before:.2} | {after:.2} | {:.1} | {:.1e} |", before / after, difference);
     }
 }
