@@ -158,6 +158,7 @@ impl Peer {
     /// written, or a second request to stop.
     pub async fn run(mut self, stop: StopRequests) -> Result<Outcome> {
         medium::check(&self.options.medium)?;
+        self.refuse_rounds_of_problem()?;
         let mut registry = Registry::default();
         // Only a preference: unreadable addresses are overwritten below.
         let before = self.home.addresses().unwrap_or_default();

@@ -12,7 +12,6 @@ use mingle_builtin::model_files;
 use mingle_builtin::options::{PrivacyOptions, parse_policy};
 use mingle_builtin::task_card::Card;
 use mingle_builtin::task_file::TaskFile;
-use mingle_federated_training::RoundFiles;
 use mingle_models::start_threads;
 use mingle_peer::error::Context;
 use mingle_peer::events::{Event, EventSink};
@@ -80,9 +79,9 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
     let home = Home::at(arguments.home.home.as_deref())?;
     let is_built_in = arguments.problem.is_none() && arguments.trainer.is_none();
     let task = is_built_in.then(|| DataTask::begin(task_options(arguments), home.clone())).transpose()?;
+    check_beginning(arguments)?;
     let identity = identity_of(&home)?;
     let _lock = home.lock()?;
-    check_beginning(arguments, &home)?;
     let last = HomeTask::of(&home)?;
     let membership = match ticket {
         Some(membership) => Some(membership),
@@ -206,11 +205,8 @@ fn task_options(arguments: &RunArgs) -> DataTaskOptions {
 }
 
 /// Refuses `--continue` with a problem, and `--fresh` with a convex one, which is solved from the beginning each time.
-/// Refuses to train without the problem whose rounds the home has kept.
-fn check_beginning(arguments: &RunArgs, home: &Home) -> Result {
-    let Some(path) = arguments.problem.as_deref() else {
-        return if arguments.leaves { Ok(()) } else { RoundFiles::refuse_any(&home.rounds(), arguments.fresh) };
-    };
+fn check_beginning(arguments: &RunArgs) -> Result {
+    let Some(path) = arguments.problem.as_deref() else { return Ok(()) };
     if arguments.continues {
         let message = format!("--continue takes a model along, and {} is a problem", path.display());
         return Err(Error::new(ErrorKind::BadInput, message)

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use libp2p::PeerId;
 use mingle_federated::FederatedSettings;
-use mingle_federated_training::{FederatedTask, ModelDescription, SharedTraining};
+use mingle_federated_training::{FederatedTask, ModelDescription, RoundFiles, SharedTraining};
 use mingle_net::transport::Network;
 
 use super::solve::CommonWork;
-use super::{Access, Incoming, Outcome, Peer};
+use super::{Access, Incoming, Outcome, Peer, Purpose};
 use crate::error::{Error, ErrorKind, Result};
 use crate::place::Place;
 use crate::task::TaskCard;
@@ -40,6 +40,12 @@ pub(super) fn description(card: &dyn TaskCard) -> ModelDescription {
 }
 
 impl Peer {
+    /// Refuses to train by push-sum in a home that has kept rounds of a problem.
+    pub(super) fn refuse_rounds_of_problem(&self) -> Result {
+        let trains_without_sums = matches!(self.purpose, Purpose::Train(_)) && !self.options.leaves;
+        if trains_without_sums { RoundFiles::refuse_any(&self.home.rounds(), self.options.fresh) } else { Ok(()) }
+    }
+
     /// Trains in rounds with the others, until all rounds are done or this peer's training fails.
     pub(super) async fn train_federated(
         &mut self,
