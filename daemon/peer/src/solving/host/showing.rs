@@ -19,7 +19,7 @@ use crate::status::{Evaluated, LinkState, NeighbourStatus, PeerState};
 /// A residual is reported if it is smaller than the last reported one by this factor.
 const WORTH_TELLING: f64 = 0.1;
 
-/// What was reported to the user so far.
+/// The reports to the user so far.
 pub(super) struct Reported {
     /// The last residual.
     pub(super) residual: f64,
