@@ -27,7 +27,9 @@ pub fn simulation_error(error: SimulationError) -> Error {
         SimulationError::Training { .. } | SimulationError::Evaluation(_) | SimulationError::Elsewhere { .. } => {
             ErrorKind::Training
         }
-        SimulationError::StandsStill { .. } | SimulationError::Thread => ErrorKind::Unexpected,
+        SimulationError::StandsStill { .. } | SimulationError::Workers { .. } | SimulationError::Thread => {
+            ErrorKind::Unexpected
+        }
     };
     let averages_only = matches!(error, SimulationError::NothingToTrain);
     let error = Error::of(kind, error);

@@ -1,10 +1,11 @@
 //! The built-in models as the learners of the lab's simulations.
 
-use mingle_lab::simulation::{Learners, Subject};
+use mingle_lab::simulation::{Learners, Subject, Workers};
 use mingle_models::{Samples, Split, Trainer};
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
 
+use crate::errors;
 use crate::options::TrainingOptions;
 use crate::task::{self, TaskSamples};
 
@@ -36,7 +37,8 @@ pub fn learners(
         seed: training.seed,
         rates: training.optimizer.rates(training.learning_rate, training.rounds)?,
     };
-    Learners::new(subject, nodes, threads, |node, shard| {
+    let workers = Workers::start(threads, nodes).map_err(errors::simulation_error)?;
+    Learners::new(subject, nodes, workers, |node, shard| {
         let options = task::trainer_options(training, task, &device, node)?;
         Trainer::new(options, parts.part(shard)).context(ErrorKind::BadInput, "cannot train")
     })

@@ -13,11 +13,11 @@ mod courier;
 mod error;
 mod learners;
 mod measured;
-mod parallel;
 mod progress;
 mod swarm;
 mod target;
 mod textbook;
+mod workers;
 
 pub use attack::{Attack, Lie, Received, UnknownLie};
 pub use error::SimulationError;
@@ -25,6 +25,7 @@ pub use learners::{Learners, NodeWork, Subject, disagreement};
 pub use measured::SwarmMeans;
 pub use progress::{Goal, Stop, SwarmProgress, recent_score};
 pub use target::{MetricTarget, TargetError};
+pub use workers::Workers;
 
 use std::sync::Arc;
 
@@ -114,8 +115,10 @@ pub trait NodeTraining {
     /// The training failed.
     fn train(&mut self, jobs: &[NodeWork]) -> Result<Vec<Vec<f32>>, SimulationError>;
 
-    /// The number of threads on which nodes may mix.
-    fn threads(&self) -> usize;
+    /// The threads on which nodes may mix; `None` for the calling thread alone.
+    fn workers(&self) -> Option<&Workers> {
+        None
+    }
 }
 
 /// A swarm that trains and mixes by a plan, round by round.

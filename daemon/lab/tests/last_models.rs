@@ -30,10 +30,6 @@ impl NodeTraining for Swinging {
         let apart = |node: usize| node as f32 - (NODES as f32 - 1.0) / 2.0;
         Ok(jobs.iter().map(|job| vec![swing(job.round) + apart(job.node), -swing(job.round)]).collect())
     }
-
-    fn threads(&self) -> usize {
-        1
-    }
 }
 
 /// The models at the end of a run, and the number of rounds that trained.

@@ -75,6 +75,12 @@ pub enum SimulationError {
         /// Rounds that the slowest node has done.
         round: u64,
     },
+    /// The threads cannot be started.
+    #[error("the threads of the simulation cannot be started: {reason}")]
+    Workers {
+        /// The reason.
+        reason: String,
+    },
     /// A thread panicked.
     #[error("a thread of the simulation stopped")]
     Thread,

@@ -8,8 +8,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::parallel::in_parallel;
-use super::{NodeTraining, SimulationError, SwarmMeans};
+use super::{NodeTraining, SimulationError, SwarmMeans, Workers};
 
 /// The local work of one node.
 #[derive(Clone, Debug)]
@@ -46,7 +45,7 @@ pub struct Learners {
     train_samples: usize,
     seed: u64,
     rates: LearningRateSchedule,
-    threads: usize,
+    workers: Workers,
     /// Real time spent in training and evaluation so far.
     time: Duration,
 }
@@ -69,7 +68,7 @@ pub struct Subject {
 }
 
 impl Learners {
-    /// Learners for `nodes` nodes, at work on so many threads; `trainer` makes that of a node for a shard of the data.
+    /// Learners for `nodes` nodes, trained by `workers`; `trainer` makes that of a node for a shard of the data.
     /// Shards go to nodes in an order drawn from the seed, so that similar data do not follow from places in the plan.
     ///
     /// # Errors
@@ -77,7 +76,7 @@ impl Learners {
     pub fn new<E>(
         subject: Subject,
         nodes: usize,
-        threads: usize,
+        workers: Workers,
         trainer: impl Fn(usize, usize) -> Result<Trainer, E>,
     ) -> Result<Self, E> {
         let Subject { task, device, test, train_samples, seed, rates } = subject;
@@ -91,7 +90,7 @@ impl Learners {
             task,
             seed,
             rates,
-            threads: threads.max(1),
+            workers,
             time: Duration::ZERO,
         })
     }
@@ -125,7 +124,7 @@ impl Learners {
         let began = Instant::now();
         let evaluator = &self.evaluator;
         let test = &self.test;
-        let judged: Vec<ModelEvaluation> = in_parallel(self.threads, models.iter().collect(), |model| {
+        let judged: Vec<ModelEvaluation> = self.workers.map(models.iter().collect(), |model| {
             evaluator.evaluate(model, test).map_err(SimulationError::Evaluation)
         })?;
         self.time += began.elapsed();
@@ -144,7 +143,7 @@ impl NodeTraining for Learners {
             }
         }
         let rates = self.rates;
-        let deltas = in_parallel(self.threads, work, |(trainer, job)| {
+        let deltas = self.workers.map(work, |(trainer, job)| {
             let rate = trainer.set_learning_rate(rates.rate(job.round));
             let outcome = rate.and_then(|()| trainer.train(&job.from, job.steps));
             let failed = |source| SimulationError::Training { node: job.node, source };
@@ -154,8 +153,8 @@ impl NodeTraining for Learners {
         deltas
     }
 
-    fn threads(&self) -> usize {
-        self.threads
+    fn workers(&self) -> Option<&Workers> {
+        Some(&self.workers)
     }
 }
 

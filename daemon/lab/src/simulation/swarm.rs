@@ -15,8 +15,7 @@ use mingle_protocol::{
 use super::attack::{self, Lie};
 use super::courier::Courier;
 use super::learners::NodeWork;
-use super::parallel::in_parallel;
-use super::{Conditions, NodeTraining, Received, RoundLengths, Rounds, SimulationError, Tally};
+use super::{Conditions, NodeTraining, Received, RoundLengths, Rounds, SimulationError, Tally, Workers};
 
 /// A slot in virtual time. A message takes the shortest time there is, a millionth of it.
 const SLOT: Duration = Duration::from_secs(1);
@@ -137,7 +136,7 @@ impl VirtualSwarm {
                 }
             }
         }
-        self.input_all(inputs, training.threads())?;
+        self.input_all(inputs, training.workers())?;
         Ok(true)
     }
 
@@ -157,18 +156,18 @@ impl VirtualSwarm {
 
     /// Passes all inputs of one instant to their nodes. Nodes do not see each other before the next instant, so each
     /// can work on a thread of its own; the effects are carried out in the order of the inputs.
-    fn input_all(&mut self, inputs: Vec<(NodeId, Input)>, threads: usize) -> Result<(), SimulationError> {
-        if threads == 1 || self.nodes[0].dimension() < WORTH_A_THREAD {
+    fn input_all(&mut self, inputs: Vec<(NodeId, Input)>, workers: Option<&Workers>) -> Result<(), SimulationError> {
+        let Some(workers) = workers.filter(|_| self.nodes[0].dimension() >= WORTH_A_THREAD) else {
             inputs.into_iter().for_each(|(id, input)| self.input(id, input));
             return Ok(());
-        }
+        };
         let now = self.now;
         let mut queues: Vec<Vec<(usize, Input)>> = self.nodes.iter().map(|_| Vec::new()).collect();
         for (place, (id, input)) in inputs.into_iter().enumerate() {
             queues[id.index()].push((place, input));
         }
         let busy = self.ids().zip(&mut self.nodes).zip(queues).filter(|(_, queue)| !queue.is_empty()).collect();
-        let handled = in_parallel(threads, busy, |((id, node), queue)| {
+        let handled = workers.map(busy, |((id, node), queue)| {
             let handle = |(place, input)| (place, id, node.handle(now, input));
             Ok(queue.into_iter().map(handle).collect::<Vec<_>>())
         })?;

@@ -129,10 +129,6 @@ impl<R: Read, W: Write> NodeTraining for TrainingElsewhere<R, W> {
         }
         Ok(changes)
     }
-
-    fn threads(&self) -> usize {
-        1
-    }
 }
 
 fn elsewhere(reason: String) -> SimulationError {

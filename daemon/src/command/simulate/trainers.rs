@@ -197,10 +197,6 @@ impl NodeTraining for Trainers {
         }
         at_once(work, |_, (training, job, is_deserted)| train(&mut **training, job, &patience, is_deserted))
     }
-
-    fn threads(&self) -> usize {
-        1
-    }
 }
 
 /// Trains a round with the program of a node, however long it takes: virtual time does not pass.
