@@ -21,7 +21,7 @@ mod workers;
 
 pub use attack::{Attack, Lie, Received, UnknownLie};
 pub use error::SimulationError;
-pub use learners::{Learners, NodeWork, Subject, disagreement};
+pub use learners::{BETWEEN_EVALUATIONS, Learners, NodeWork, Subject, disagreement};
 pub use measured::SwarmMeans;
 pub use progress::{Goal, Stop, SwarmProgress, recent_score};
 pub use target::{MetricTarget, TargetError};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use mingle_builtin::options::{PrivacyOptions, TrainingOptions, WeightChoice};
-use mingle_lab::simulation::{Lie, MetricTarget};
+use mingle_lab::simulation::{BETWEEN_EVALUATIONS, Lie, MetricTarget};
 use mingle_models::ObjectiveKind;
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
@@ -61,9 +61,10 @@ pub(crate) struct SimulateArgs {
     /// Where to compute: cpu, ndarray or wgpu
     #[arg(long, default_value = "cpu")]
     pub(crate) device: String,
-    /// Evaluate all models on the held-out test set each N rounds
-    #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) evaluate_every: u64,
+    /// Evaluate all models on the held-out test set each N rounds [default: 4, or as many as it takes for evaluations not to
+    /// take longer than training, of models where they take long]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) evaluate_every: Option<u64>,
     /// Judge by the first N samples of that test set [default: all]
     #[arg(long, value_name = "N")]
     pub(crate) test_samples: Option<NonZero<usize>>,
@@ -234,7 +235,7 @@ impl SimulateArgs {
             learning_rate: self.learning_rate,
             seed: self.seed,
             device: self.device.clone(),
-            evaluate_every: self.evaluate_every,
+            evaluate_every: self.evaluate_every.unwrap_or(BETWEEN_EVALUATIONS),
             privacy: PrivacyOptions::default(),
             personal: Vec::new(),
         }

@@ -10,7 +10,8 @@ use mingle_builtin::errors;
 use mingle_builtin::learners::learners;
 use mingle_builtin::options::parse_policy;
 use mingle_lab::simulation::{
-    self, Attack, Conditions, Goal, Learners, MetricTarget, Received, Stop, SwarmProgress, recent_score,
+    self, Attack, BETWEEN_EVALUATIONS, Conditions, Goal, Learners, MetricTarget, Received, Stop, SwarmProgress,
+    recent_score,
 };
 use mingle_models::{Decay, SampleShape, Split, Task, Tokens};
 use mingle_peer::error::Context;
@@ -82,7 +83,9 @@ fn train(arguments: &SimulateArgs, json: bool) -> Result {
     let initial = learners.initial();
     let mut swarm = simulation::found(&plan, &initial, conditions).map_err(errors::simulation_error)?;
     let tokens = tokens(&learners);
-    let goal = goal(arguments, rounds, learners.task())?;
+    let evaluate_every =
+        arguments.evaluate_every.unwrap_or_else(|| learners.rounds_between_evaluations(plan.local_steps()));
+    let goal = Goal { evaluate_every, ..goal(arguments, rounds, learners.task())? };
     let chosen = codec(&plan, conditions, initial.len())?;
     if !json {
         introduce(&plan, &learners, conditions)?;
@@ -180,11 +183,11 @@ fn rounds(arguments: &SimulateArgs) -> Result<u64> {
 
 /// The stopping conditions, with models for this task.
 fn goal(arguments: &SimulateArgs, rounds: u64, task: &Task) -> Result<Goal> {
-    let SimulateArgs { epochs, max_slots, evaluate_every, .. } = *arguments;
+    let SimulateArgs { epochs, max_slots, .. } = *arguments;
     let doing = |target| format!("--target {target} cannot be");
     let check = |target: MetricTarget| target.check(task).context(ErrorKind::BadInput, doing(target));
     let target = arguments.target()?.map(check).transpose()?;
-    Ok(Goal { target, epochs, max_slots, rounds, evaluate_every })
+    Ok(Goal { target, epochs, max_slots, rounds, evaluate_every: BETWEEN_EVALUATIONS })
 }
 
 /// The plan of a file, or one that is designed here, by default with the seed of everything else.

@@ -10,6 +10,13 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{NodeTraining, SimulationError, SwarmMeans, Workers};
 
+/// The usual number of rounds from one evaluation to the next.
+pub const BETWEEN_EVALUATIONS: u64 = 4;
+/// The multiplications of an evaluation of all nodes that takes long, some ten seconds on two cores.
+const LONG_EVALUATION: u128 = 1 << 36;
+/// Samples that are evaluated in the time in which one is trained on.
+const EVALUATED_PER_TRAINED: u64 = 3;
+
 /// The local work of one node.
 #[derive(Clone, Debug)]
 pub struct NodeWork {
@@ -111,6 +118,18 @@ impl Learners {
         self.trainers.iter().map(samples).sum::<u64>() as f64 / self.train_samples as f64
     }
 
+    /// The number of rounds from one evaluation to the next with which evaluations take no longer than training with so many
+    /// local steps, if they take long at all.
+    pub fn rounds_between_evaluations(&self, local_steps: u32) -> u64 {
+        let evaluated = self.test.len() as u64;
+        let all = evaluated as u128 * (self.trainers.len() * self.task.parameter_count()) as u128;
+        if all < LONG_EVALUATION {
+            return BETWEEN_EVALUATIONS;
+        }
+        let in_a_round = self.trainers.first().map_or(1, Trainer::samples_per_step) * u64::from(local_steps.max(1));
+        evaluated.div_ceil(EVALUATED_PER_TRAINED * in_a_round.max(1)).max(BETWEEN_EVALUATIONS)
+    }
+
     /// The real time spent in training and evaluation.
     pub fn time_spent(&self) -> Duration {
         self.time
@@ -124,11 +143,12 @@ impl Learners {
         let began = Instant::now();
         let evaluator = &self.evaluator;
         let test = &self.test;
-        let judged: Vec<ModelEvaluation> = self.workers.map(models.iter().collect(), |model| {
-            evaluator.evaluate(model, test).map_err(SimulationError::Evaluation)
-        })?;
+        let Different { firsts, places } = Different::of(models);
+        let judged: Vec<ModelEvaluation> =
+            self.workers.map(firsts, |model| evaluator.evaluate(model, test).map_err(SimulationError::Evaluation))?;
         self.time += began.elapsed();
-        Ok(Judgement { measured: SwarmMeans::of(&judged), disagreement: disagreement(models) })
+        let of_all: Vec<ModelEvaluation> = places.into_iter().map(|place| judged[place]).collect();
+        Ok(Judgement { measured: SwarmMeans::of(&of_all), disagreement: disagreement(models) })
     }
 }
 
@@ -158,6 +178,34 @@ impl NodeTraining for Learners {
     }
 }
 
+/// Models of which many can be the same, as after an exact average.
+struct Different<'a> {
+    /// One of each.
+    firsts: Vec<&'a Arc<[f32]>>,
+    /// The place among them of each model.
+    places: Vec<usize>,
+}
+
+impl<'a> Different<'a> {
+    fn of(models: &'a [Arc<[f32]>]) -> Self {
+        let mut firsts: Vec<&Arc<[f32]>> = Vec::new();
+        let place = |model: &'a Arc<[f32]>| {
+            let known = firsts.iter().position(|first| are_same(first, model));
+            known.unwrap_or_else(|| {
+                firsts.push(model);
+                firsts.len() - 1
+            })
+        };
+        let places = models.iter().map(place).collect();
+        Self { firsts, places }
+    }
+}
+
+/// Returns `true` for the same bits.
+fn are_same(one: &[f32], other: &[f32]) -> bool {
+    one.iter().map(|value| value.to_bits()).eq(other.iter().map(|value| value.to_bits()))
+}
+
 /// Root mean square distance of the models from their mean, over the norm of the mean; 0 if all are zero.
 pub fn disagreement(models: &[Arc<[f32]>]) -> f64 {
     let n = models.len() as f64;
@@ -183,5 +231,14 @@ mod tests {
         assert!((disagreement(&models) - (1.0f64 / 25.0).sqrt()).abs() < 1e-12);
         assert_eq!(disagreement(&[Arc::from([1.0, 2.0]), Arc::from([1.0, 2.0])]), 0.0);
         assert_eq!(disagreement(&[]), 0.0);
+    }
+
+    #[test]
+    fn models_with_the_same_bits_are_one() {
+        let models: [Arc<[f32]>; 5] =
+            [[1.0, 0.0], [1.0, 2.0], [1.0, 0.0], [1.0, -0.0], [1.0, 2.0]].map(|model| Arc::from(model));
+        let Different { firsts, places } = Different::of(&models);
+        assert_eq!(places, [0, 1, 0, 2, 1]);
+        assert_eq!(firsts, [&models[0], &models[1], &models[3]]);
     }
 }

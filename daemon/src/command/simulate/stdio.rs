@@ -18,7 +18,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mingle_builtin::errors;
-use mingle_lab::simulation::{self, Conditions, NodeTraining, NodeWork, Rounds, SimulationError, disagreement};
+use mingle_lab::simulation::{
+    self, BETWEEN_EVALUATIONS, Conditions, NodeTraining, NodeWork, Rounds, SimulationError, disagreement,
+};
 use mingle_peer::{Result, plan};
 
 use crate::cli::SimulateArgs;
@@ -40,7 +42,7 @@ pub(super) fn execute(arguments: &SimulateArgs, parameters: u64) -> Result {
     let mut swarm = simulation::found(&plan, &initial, conditions).map_err(errors::simulation_error)?;
     let mut round = 0;
     while round < rounds {
-        round = (round + arguments.evaluate_every).min(rounds);
+        round = (round + arguments.evaluate_every.unwrap_or(BETWEEN_EVALUATIONS)).min(rounds);
         swarm.advance(round, &mut elsewhere).map_err(errors::simulation_error)?;
         elsewhere.show(&mut *swarm, round).map_err(errors::simulation_error)?;
     }

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use mingle_builtin::errors;
 use mingle_lab::simulation::{
-    self, Conditions, NodeTraining, NodeWork, Rounds, SimulationError, SwarmMeans, disagreement,
+    self, BETWEEN_EVALUATIONS, Conditions, NodeTraining, NodeWork, Rounds, SimulationError, SwarmMeans, disagreement,
 };
 use mingle_peer::error::Context;
 use mingle_peer::status::{PeerState, StatusBoard};
@@ -49,7 +49,7 @@ pub(super) fn execute(arguments: &SimulateArgs, command: &str, json: bool) -> Re
         plan: Arc::new(plan),
         conditions,
         rounds,
-        evaluate_every: arguments.evaluate_every,
+        evaluate_every: arguments.evaluate_every.unwrap_or(BETWEEN_EVALUATIONS),
         json,
         began: Instant::now(),
         is_stopped: Arc::default(),
