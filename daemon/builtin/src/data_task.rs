@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use mingle_models::{DataCard, Device, RawData, SiteWeight};
 use mingle_peer::error::Context;
-use mingle_peer::events::Event;
+use mingle_peer::events::{Event, OwnCard};
 use mingle_peer::task::TaskCard;
 use mingle_peer::training::{Adoption, Facts, LocalTraining, PersonalLayers, PrivateTraining, TrainingTask};
 use mingle_peer::{Error, ErrorKind, Home, Result, plan};
@@ -127,8 +127,9 @@ impl DataTask {
             // The members decide: this is only what the peer would propose.
             return Ok(Vec::new());
         }
-        let own = (self.options.card.is_none() && self.needs_others())
-            .then(|| Event::OwnCard { columns: card.data.columns().len(), classes: card.data.classes().len() });
+        let own = (self.options.card.is_none() && self.needs_others()).then(|| {
+            Event::OwnCard(OwnCard { columns: card.data.columns().len(), classes: card.data.classes().len() })
+        });
         let told = self.settle(card)?;
         Ok(own.into_iter().chain(told).collect())
     }

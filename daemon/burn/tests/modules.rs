@@ -71,6 +71,7 @@ fn budget(local_steps: u32) -> Budget {
         rounds_left: 1,
         last_factor: 1.0,
         momentum: MomentumStep::default(),
+        noise: None,
         patience: Patience::default(),
     }
 }

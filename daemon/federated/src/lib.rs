@@ -105,6 +105,7 @@ impl Running {
                 rounds_left,
                 last_factor: 1.0,
                 momentum: MomentumStep::default(),
+                noise: None,
                 patience: self.patience.clone(),
             };
             let trained = self.training.train(from, &budget);

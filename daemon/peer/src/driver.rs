@@ -29,7 +29,7 @@ use crate::event_loop::{EventReceivers, LoopEvent};
 use crate::events::Event;
 use crate::follow::serving::Followers;
 use crate::member::Member;
-use crate::membership::EndWish;
+use crate::membership::{EndWish, NoiseOfPeer};
 use crate::place::Place;
 use crate::records::{Ending, RecordWriter, Room, Written};
 use crate::results::MetricsOf;
@@ -152,6 +152,8 @@ pub(crate) struct Driver<'a> {
     first_round: u64,
     /// The model with which the run began, during its first round.
     first_model: Option<Arc<[f32]>>,
+    /// The noise that members share under the present plan.
+    noise: NoiseOfPeer,
 }
 
 impl<'a> Driver<'a> {
@@ -168,7 +170,7 @@ impl<'a> Driver<'a> {
             }
         };
         let first_round = member.connections.place.plan.first_round();
-        Ok(Self {
+        let mut driver = Self {
             watching: Watching::new(&member.connections.place.peers),
             missing: MissingNeighbours::new(member.started.elapsed()),
             member,
@@ -190,7 +192,11 @@ impl<'a> Driver<'a> {
             last_record,
             first_round,
             first_model: None,
-        })
+            noise: NoiseOfPeer::default(),
+        };
+        let doing = "the noise of --dp-colluders cannot be shared";
+        driver.share_noise().context(ErrorKind::BadInput, doing)?;
+        Ok(driver)
     }
 
     /// Runs until the node has drained and its final model is evaluated.

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mingle_peer::Home;
 use mingle_peer::training::{
-    Budget, Evaluation, Layout, LocalTraining, MomentumStep, NoiseSource, Patience, PrivacySettings, PrivateTraining,
-    Trained, TrainingError,
+    Budget, CorrelatedNoise, Evaluation, Layout, LocalTraining, MomentumStep, NoiseOfRound, NoiseSource, Patience,
+    PrivacySettings, PrivateTraining, Trained, TrainingError,
 };
+use mingle_privacy::{NoisePair, NoiseParts};
 
 /// Enough coordinates to estimate noise from.
 const DIMENSION: usize = 20_000;
@@ -77,12 +78,17 @@ impl Case {
 }
 
 fn train(training: &mut PrivateTraining) -> Trained {
+    train_with(training, None)
+}
+
+fn train_with(training: &mut PrivateTraining, noise: Option<NoiseOfRound>) -> Trained {
     let budget = Budget {
         round: 0,
         local_steps: 4,
         rounds_left: 1,
         last_factor: 0.5,
         momentum: MomentumStep::default(),
+        noise,
         patience: Patience::default(),
     };
     training.train(&vec![0.0; DIMENSION], &budget).unwrap()
@@ -237,4 +243,66 @@ fn a_count_that_cannot_be_read_is_an_error_and_no_fresh_start() {
         let error = PrivateTraining::new(Box::new(inner()), case.settings, &case.home).err().unwrap();
         assert!(error.to_string().contains("how much privacy is spent"), "{damaged}: {error}");
     }
+}
+
+/// Noise of this member of a pair, a fifth of its standard deviation its own.
+fn shared(adds: bool, round: u64) -> Option<NoiseOfRound> {
+    let parts = NoiseParts { own: 1.0, pair: 5.0 };
+    let noise = CorrelatedNoise::new([9; 32], parts, vec![NoisePair { adds, secret: [3; 32] }]);
+    Some(NoiseOfRound { round, noise: Arc::new(noise) })
+}
+
+/// Two members with noise that they share, each with a home.
+fn two_that_share() -> [Case; 2] {
+    [(); 2].map(|()| {
+        let mut case = Case::new(1.0, 4.0, 30.0);
+        case.settings = case.settings.against(Some(1));
+        case
+    })
+}
+
+#[test]
+fn noise_that_two_members_share_is_in_each_change_and_not_in_their_sum() {
+    let cases = two_that_share();
+    let mut sum = vec![0.0; DIMENSION];
+    for (case, adds) in cases.iter().zip([true, false]) {
+        // Known noise would be the same at both.
+        let mut training = case.start_with(0.0, 4).with_noise(NoiseSource::default());
+        let change = train_with(&mut training, shared(adds, 0)).change;
+        assert!((deviation(&change) - 26.0_f64.sqrt()).abs() < 0.2, "{}", deviation(&change));
+        sum.iter_mut().zip(change).for_each(|(sum, value)| *sum += value);
+        let count = fs::read_to_string(case.home.privacy()).unwrap();
+        assert!(count.contains(r#"{"noise":4.0,"own":1.0,"colluders":1,"changes":1}"#), "{count}");
+    }
+    assert!((deviation(&sum) - 2.0_f64.sqrt()).abs() < 0.1, "{}", deviation(&sum));
+}
+
+/// The attack: two changes under the same noise of a pair differ by what was learnt between them, and their own parts.
+#[test]
+fn a_round_that_is_trained_again_after_a_restart_has_none_of_the_noise_that_was_used() {
+    let [case, _] = two_that_share();
+    let first = train_with(&mut case.start().with_noise(NoiseSource::default()), shared(true, 7)).change;
+    for round in [7, 3] {
+        let mut restarted = case.start().with_noise(NoiseSource::default());
+        let again = train_with(&mut restarted, shared(true, round)).change;
+        assert!((deviation(&again) - 4.0).abs() < 0.2, "all of it from this member: {}", deviation(&again));
+        let difference: Vec<f32> = first.iter().zip(&again).map(|(one, other)| one - other).collect();
+        assert!((deviation(&difference) - 42.0_f64.sqrt()).abs() < 0.3, "{}", deviation(&difference));
+    }
+    let next = train_with(&mut case.start(), shared(true, 8)).change;
+    assert!((deviation(&next) - 26.0_f64.sqrt()).abs() < 0.2, "a new round has noise of its own");
+}
+
+#[test]
+fn changes_that_some_colluders_see_through_count_as_that_against_more_of_them() {
+    let [case, _] = two_that_share();
+    train_with(&mut case.start(), shared(true, 0));
+    let epsilon = |colluders| {
+        let inner =
+            Constant { layout: Layout::flat(1), value: 0.0, steps: 4, trained: Arc::default(), last_factor: 1.0 };
+        let settings = case.settings.against(colluders);
+        PrivateTraining::new(Box::new(inner), settings, &case.home).unwrap().privacy().unwrap().epsilon
+    };
+    assert!(epsilon(Some(0)) == epsilon(Some(1)) && epsilon(Some(1)) < 2.0, "{}", epsilon(Some(1)));
+    assert!(epsilon(Some(2)) > 4.0 && epsilon(None) == epsilon(Some(2)), "the own part alone: {}", epsilon(None));
 }

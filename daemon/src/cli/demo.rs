@@ -36,6 +36,7 @@ const OF_TRAINING: &[&str] = &[
     "dp_noise",
     "dp_epsilon_max",
     "dp_delta",
+    "dp_colluders",
     "kill",
     "restart",
     "durability",

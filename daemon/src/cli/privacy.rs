@@ -19,10 +19,13 @@ pub(crate) struct PrivacyArgs {
     /// With --dp-clip: the delta at which epsilon is reported [default: 0.00001]
     #[arg(long, value_name = "DELTA")]
     pub(crate) dp_delta: Option<f64>,
+    /// With --dp-clip: share noise with members, so that less stays in the model; it protects against any N others, not all
+    #[arg(long, value_name = "N")]
+    pub(crate) dp_colluders: Option<u32>,
 }
 
 impl From<PrivacyArgs> for PrivacyOptions {
-    fn from(PrivacyArgs { dp_clip, dp_noise, dp_epsilon_max, dp_delta }: PrivacyArgs) -> Self {
-        Self { dp_clip, dp_noise, dp_epsilon_max, dp_delta }
+    fn from(PrivacyArgs { dp_clip, dp_noise, dp_epsilon_max, dp_delta, dp_colluders }: PrivacyArgs) -> Self {
+        Self { dp_clip, dp_noise, dp_epsilon_max, dp_delta, dp_colluders }
     }
 }

@@ -200,6 +200,7 @@ const OF_ANY_TRAINING: &[&str] = &[
     "dp_noise",
     "dp_epsilon_max",
     "dp_delta",
+    "dp_colluders",
     "wait",
     "codec",
     "medium",

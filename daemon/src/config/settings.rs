@@ -161,6 +161,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting(Group::Privacy, "dp_noise", "MINGLE_DP_NOISE", ValueForm::Number, "4.0"),
     setting(Group::Privacy, "dp_epsilon_max", "MINGLE_DP_EPSILON_MAX", ValueForm::Number, "8.0"),
     setting(Group::Privacy, "dp_delta", "MINGLE_DP_DELTA", ValueForm::Number, "0.00001"),
+    setting(Group::Privacy, "dp_colluders", "MINGLE_DP_COLLUDERS", ValueForm::Whole, "1"),
     setting(Group::Privacy, "plain_sums", "MINGLE_PLAIN_SUMS", ValueForm::Text, r#""off""#),
     setting(Group::Privacy, "least_members", "MINGLE_LEAST_MEMBERS", ValueForm::Whole, "3"),
     setting(Group::Results, "durability", "MINGLE_DURABILITY", ValueForm::Text, r#""on""#),

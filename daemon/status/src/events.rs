@@ -17,10 +17,11 @@ use mingle_training::{Best, Metrics};
 use serde::{Deserialize, Serialize};
 
 pub use bus::{EventFeed, EventReader, Read};
-pub use choices::{AskedToEnd, CodecInUse, EarlyEnd, LocalStepsInUse};
+pub use choices::{AskedToEnd, CodecInUse, EarlyEnd, LocalStepsInUse, OwnCard};
 pub use first_model::{ModelOf, StateOf};
 pub use line::{EventLine, SCHEMA};
 pub use log::{EventLog, EventSink};
+pub use mingle_membership::NoiseInUse;
 pub use service_manager::Watchdog;
 pub use solved_problem::SolvedProblem;
 
@@ -65,12 +66,7 @@ pub enum Event {
         peer: String,
     },
     /// Columns, classes and scaling are those of this peer's own data, and the other peers adopt them.
-    OwnCard {
-        /// Columns of a table; 0 for images.
-        columns: usize,
-        /// Classes.
-        classes: usize,
-    },
+    OwnCard(OwnCard),
     /// A peer with an invitation is pending here until a plan names it.
     JoinRequested {
         /// The peer.
@@ -101,6 +97,8 @@ pub enum Event {
     },
     /// The codec of this peer's parcels under the plan that it follows.
     Codec(CodecInUse),
+    /// The noise that this private peer shares with other members under the plan that it follows.
+    Noise(NoiseInUse),
     /// This peer's user asks for the end of the training before its last round, or no longer does.
     AskedToEnd(AskedToEnd),
     /// The members have agreed to end the training before its last round.

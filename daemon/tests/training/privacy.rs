@@ -45,6 +45,53 @@ fn a_swarm_trains_until_its_privacy_is_spent_and_mixes_to_the_end() {
     }
 }
 
+/// The norm of a peer's final model.
+fn norm_of_model(home: &Path) -> f64 {
+    let bytes = fs::read(home.join("model.safetensors")).unwrap();
+    let (header, rest) = bytes.split_first_chunk().unwrap();
+    let values = rest[usize::try_from(u64::from_le_bytes(*header)).unwrap()..].as_chunks().0;
+    values.iter().map(|value| f64::from(f32::from_le_bytes(*value)).powi(2)).sum::<f64>().sqrt()
+}
+
+/// Noise drowns what is learnt here, so the norm of a model is that of the noise in it.
+#[test]
+fn noise_that_members_share_leaves_the_models_of_a_swarm() {
+    let folder = tempfile::tempdir().unwrap();
+    let private = ["--dp-clip", "0.01", "--dp-noise", "40", "--dp-epsilon-max", "500"];
+    let shape = ["--peers", "6", "--rounds", "24", "--split", "iid", "--model", "softmax", "--no-comparison"];
+    let norm = |name: &str, more: &[&str]| {
+        let root = folder.path().join(name);
+        let output = run(&[&["demo", "--output", text(&root)], &shape[..], &private, more].concat());
+        assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
+        let norms = (0..6).map(|node| norm_of_model(&root.join(format!("peers/{node}"))));
+        norms.sum::<f64>() / 6.0
+    };
+    let shared = norm("shared", &["--dp-colluders", "1"]);
+    let home = folder.path().join("shared/peers/0");
+    let events = fs::read_to_string(home.join("events.jsonl")).unwrap();
+    let told = events.lines().find(|line| line.contains(r#""event":"noise""#)).unwrap();
+    let told: Value = serde_json::from_str(told).unwrap();
+    let own = told["own"].as_f64().unwrap();
+    assert_eq!((told["noise"].as_f64(), told["colluders"].as_u64()), (Some(40.0), Some(1)), "{told}");
+    let count = read_json(&home.join("privacy.json"));
+    let summary = read_json(&home.join("summary.json"));
+    assert_eq!(count["correlated"]["changes"][0]["changes"], summary["privacy"]["changes"], "{count} {summary}");
+    assert_eq!(count["correlated"]["changes"][0]["own"].as_f64(), Some(own));
+    let ratio = shared / norm("own", &[]);
+    let expected = own / 40.0;
+    assert!((ratio / expected - 1.0).abs() < 0.25, "{ratio}, where the own part is {expected} of the noise");
+}
+
+#[test]
+fn colluders_that_leave_nobody_to_share_noise_with_are_refused_with_what_would_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let private = ["--dp-clip", "1", "--dp-noise", "6", "--dp-epsilon-max", "3", "--dp-colluders", "2"];
+    let root = folder.path().join("demo");
+    let output = run(&[&["demo", "--output", text(&root), "--peers", "3", "--rounds", "5"], &private[..]].concat());
+    assert!(!output.status.success());
+    assert!(stderr(&output).contains("2 colluders among 3 members leave no two honest ones"), "{}", stderr(&output));
+}
+
 #[test]
 fn half_of_privacy_is_refused_and_so_are_numbers_that_mean_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -58,6 +105,7 @@ fn half_of_privacy_is_refused_and_so_are_numbers_that_mean_nothing() {
         refused(&["--dp-noise", "4"], &["--dp-noise protects nothing without --dp-clip and --dp-epsilon-max"]);
         refused(&whole[..4], &["--dp-clip protects nothing without --dp-epsilon-max", "docs/privacy.md"]);
         refused(&["--dp-delta", "1e-6"], &["--dp-delta protects nothing without"]);
+        refused(&["--dp-colluders", "1"], &["--dp-colluders protects nothing without"]);
         for bad in ["0", "-1", "nan", "inf"] {
             let noise = format!("--dp-noise={bad}");
             refused(&[&whole[..2], &whole[4..], &[&noise]].concat(), &["--dp-noise: the noise is"]);

@@ -27,7 +27,9 @@ pub use criterion::{Criterion, MetricDirection};
 pub use layout::{Layout, Tensor};
 pub use lent_state::LentState;
 pub use metrics::Metrics;
-pub use mingle_privacy::{DEFAULT_DELTA, NoiseSource, PrivacySettings, PrivacySpending, SettingsError};
+pub use mingle_privacy::{
+    CorrelatedNoise, DEFAULT_DELTA, NoiseSource, PrivacySettings, PrivacySpending, SettingsError,
+};
 pub use mingle_protocol::MomentumStep;
 pub use momentum::{MomentumOfPeer, MomentumTaken, TrainingWithMomentum};
 pub use personal::{PersonalError, PersonalLayers};
@@ -167,8 +169,19 @@ pub struct Budget {
     pub last_factor: f64,
     /// Momentum across rounds, which [`TrainingWithMomentum`] adds to the change.
     pub momentum: MomentumStep,
+    /// Noise that members of the plan share, which [`PrivateTraining`] adds to the change.
+    pub noise: Option<NoiseOfRound>,
     /// Time limit and stop flag: no step begins once it is over.
     pub patience: Patience,
+}
+
+/// Correlated noise in a round of a plan.
+#[derive(Clone, Debug)]
+pub struct NoiseOfRound {
+    /// The round, from 0 in each plan of the swarm's operator: all members count it alike.
+    pub round: u64,
+    /// The noise of this peer under the plan.
+    pub noise: Arc<CorrelatedNoise>,
 }
 
 /// The result of a round's training.

@@ -244,7 +244,15 @@ mod tests {
 
     fn budget(round: u64, momentum: f64) -> Budget {
         let momentum = MomentumStep { momentum, ..MomentumStep::default() };
-        Budget { round, local_steps: 4, rounds_left: 1, last_factor: 1.0, momentum, patience: Patience::default() }
+        Budget {
+            round,
+            local_steps: 4,
+            rounds_left: 1,
+            last_factor: 1.0,
+            momentum,
+            noise: None,
+            patience: Patience::default(),
+        }
     }
 
     #[test]

@@ -377,6 +377,7 @@ mod tests {
             rounds_left: 1,
             last_factor: 1.0,
             momentum: crate::MomentumStep::default(),
+            noise: None,
             patience: Patience::default(),
         }
     }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mingle_privacy::gaussian_mechanism::clip_and_noise;
-use mingle_privacy::{
-    CountFile, NoiseSource, NoisedChanges, PrivacyBudget, PrivacySettings, PrivacySpending, ProtectedUnit,
-};
+use mingle_privacy::{CountFile, NoiseSource, PrivacyBudget, PrivacySettings, PrivacySpending, ProtectedUnit};
 
-use crate::{Budget, Evaluation, Facts, Layout, LocalTraining, ModelEncoder, Patience, Trained, TrainingError};
+use crate::{
+    Budget, Evaluation, Facts, Layout, LocalTraining, ModelEncoder, NoiseOfRound, Patience, Trained, TrainingError,
+};
 use mingle_home::Home;
 use mingle_home::error::Context;
 use mingle_home::home::write_file;
@@ -26,9 +26,12 @@ pub struct PrivateTraining {
     training: Box<dyn LocalTraining>,
     budget: PrivacyBudget,
     noise: NoiseSource,
-    count: PathBuf,
+    path: PathBuf,
+    count: CountFile,
     /// Factor by which the last change was multiplied to clip it.
     last_scale: f64,
+    /// Set once the user was warned of noise that was used before.
+    has_warned: bool,
 }
 
 impl PrivateTraining {
@@ -37,11 +40,13 @@ impl PrivateTraining {
     /// # Errors
     /// The count cannot be read: the remaining budget is unknown. Or the home has released what protects single samples alone.
     pub fn new(training: Box<dyn LocalTraining>, settings: PrivacySettings, home: &Home) -> Result<Self> {
-        let count = home.privacy();
+        let path = home.privacy();
         let doing = "the changes of this peer cannot be private";
-        let before = read(&count)?.releases_of(ProtectedUnit::Member).context(ErrorKind::BadInput, doing)?;
+        let count = read(&path)?;
+        let before =
+            count.releases_of(ProtectedUnit::Member, settings.colluders()).context(ErrorKind::BadInput, doing)?;
         let budget = PrivacyBudget::new(settings, before);
-        Ok(Self { training, budget, noise: NoiseSource::default(), count, last_scale: 1.0 })
+        Ok(Self { training, budget, noise: NoiseSource::default(), path, count, last_scale: 1.0, has_warned: false })
     }
 
     /// Draws noise from `source`, for simulations and tests.
@@ -51,16 +56,39 @@ impl PrivateTraining {
         self
     }
 
-    /// Counts another change, on disk before any of it can leave: a crash can only count too many. Returns `false` if
-    /// no change is allowed, or it cannot be counted.
-    fn count_one(&mut self) -> bool {
-        let Some(next) = self.budget.next() else { return false };
-        if let Err(failure) = write(&self.count, next.changes()) {
-            tracing::error!("no change is released while it cannot be counted: {failure:#}");
-            return false;
+    /// Counts another change, on disk before any of it can leave: a crash can only count too many. Returns the noise that
+    /// it is to have, or `None` if no change is allowed, or it cannot be counted.
+    fn count_one(&mut self, shared: Option<&NoiseOfRound>) -> Option<ChangeNoise> {
+        let budget = self.budget.next()?;
+        let noise = budget.settings().noise();
+        let correlated = shared.zip(budget.settings().colluders()).and_then(|(shared, colluders)| {
+            let counted = self.count.correlated.with(&shared.noise, shared.round, noise, colluders)?;
+            Some((counted, ChangeNoise::Correlated(shared.clone())))
+        });
+        if let Some(shared) = shared.filter(|_| correlated.is_none()) {
+            self.warn_of_used_noise(shared.round);
         }
-        self.budget = next;
-        true
+        let (count, kind) = match correlated {
+            Some((correlated, kind)) => (CountFile { correlated, ..self.count.clone() }, kind),
+            None => (CountFile { noised: self.count.noised.with(noise, 1), ..self.count.clone() }, ChangeNoise::Own),
+        };
+        if let Err(failure) = write(&self.path, &count) {
+            tracing::error!("no change is released while it cannot be counted: {failure:#}");
+            return None;
+        }
+        self.budget = budget;
+        self.count = count;
+        Some(kind)
+    }
+
+    /// Warns, once, that the noise shared in a round was used before.
+    fn warn_of_used_noise(&mut self, round: u64) {
+        if !std::mem::replace(&mut self.has_warned, true) {
+            tracing::warn!(
+                round,
+                "under this plan a change of this round or a later one was released before: changes have all of their noise from this peer until then, and with another plan members share it again"
+            );
+        }
     }
 
     /// A change of so many coordinates by `train`, made private.
@@ -75,26 +103,46 @@ impl PrivateTraining {
         }
         let budget = Budget { last_factor: budget.last_factor * self.last_scale, ..budget.clone() };
         let Trained { mut change, steps, loss } = train(&mut *self.training, &budget)?;
-        if steps == 0 || !self.count_one() {
+        let noise = if steps == 0 { None } else { self.count_one(budget.noise.as_ref()) };
+        let Some(noise) = noise else {
             self.last_scale = 0.0;
             return Ok(nothing(dimension));
-        }
-        let mut generator = self.noise.generator()?;
+        };
         // The node would scale a change of fewer steps after clipping, and so reveal their number.
         let wanted = budget.local_steps.max(1);
         let pace = f64::from(wanted) / f64::from(steps);
         change.iter_mut().for_each(|value| *value = (f64::from(*value) * pace) as f32);
-        let settings = self.budget.settings();
-        let norm = clip_and_noise(&mut change, settings.clip(), settings.noise(), &mut generator);
+        let clip = self.budget.settings().clip();
+        let norm = self.add_noise(&mut change, &noise)?;
         if !norm.is_finite() {
             tracing::error!(
                 round = budget.round,
                 "the change is not finite: it counts as zero, and only noise is released"
             );
         }
-        self.last_scale = if norm.is_finite() { (settings.clip() / norm).min(1.0) } else { 0.0 };
+        self.last_scale = if norm.is_finite() { (clip / norm).min(1.0) } else { 0.0 };
         Ok(Trained { change, steps: wanted, loss })
     }
+
+    /// Clips a change and adds its noise; returns the norm before.
+    fn add_noise(&mut self, change: &mut [f32], noise: &ChangeNoise) -> Result<f64, TrainingError> {
+        let mut own = self.noise.generator()?;
+        let settings = self.budget.settings();
+        Ok(match noise {
+            ChangeNoise::Own => clip_and_noise(change, settings.clip(), settings.noise(), &mut own),
+            ChangeNoise::Correlated(NoiseOfRound { round, noise }) => {
+                noise.clip_and_noise(change, settings.clip(), *round, &mut own)
+            }
+        })
+    }
+}
+
+/// The noise of a change.
+enum ChangeNoise {
+    /// All of it from this peer.
+    Own,
+    /// A part of it shared with other members.
+    Correlated(NoiseOfRound),
 }
 
 impl LocalTraining for PrivateTraining {
@@ -174,9 +222,8 @@ fn read(path: &Path) -> Result<CountFile> {
     CountFile::parse(&text).context(ErrorKind::Integrity, doing)
 }
 
-/// Writes the count, beside what else the file holds.
-fn write(path: &Path, noised: &NoisedChanges) -> Result {
-    let count = CountFile { noised: noised.clone(), ..read(path)? };
+/// Writes the count.
+fn write(path: &Path, count: &CountFile) -> Result {
     let text = count.text().context(ErrorKind::Unexpected, "cannot encode the count")?;
     write_file(path, text.as_bytes())
 }

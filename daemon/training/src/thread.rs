@@ -14,7 +14,10 @@ use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_home::timeline::{SpanKind, Timeline};
 
 use crate::priority::{self, Priority};
-use crate::{Budget, Evaluation, LocalTraining, MomentumStep, Patience, PrivacySpending, Trained, TrainingError};
+use crate::{
+    Budget, CorrelatedNoise, Evaluation, LocalTraining, MomentumStep, NoiseOfRound, Patience, PrivacySpending, Trained,
+    TrainingError,
+};
 
 /// Largest number of jobs that wait for the thread; a round's training and an evaluation is the most that occurs.
 const JOB_QUEUE: usize = 4;
@@ -38,6 +41,8 @@ pub struct TrainingOrder {
     pub last_factor: f64,
     /// Momentum across rounds.
     pub momentum: MomentumStep,
+    /// Noise that members share.
+    pub noise: Option<Arc<CorrelatedNoise>>,
 }
 
 /// Orders for the thread, one at a time. A plan that changes while a round is trained makes that work void, and the
@@ -210,19 +215,20 @@ impl Worker {
     }
 
     fn train(&mut self, order: &TrainingOrder) -> Result<JobResult> {
-        let TrainingOrder { round, rounds_before, ref from, local_steps, rounds_left, time_box, last_factor, momentum } =
+        let TrainingOrder { round, rounds_before, local_steps, rounds_left, time_box, last_factor, momentum, .. } =
             *order;
+        let noise = order.noise.clone().map(|noise| NoiseOfRound { round, noise });
         let began = Instant::now();
         let until = time_box.and_then(|time_box| Instant::now().checked_add(time_box));
         let patience = self.patience().until(until);
         let round_of_run = rounds_before.saturating_add(round);
-        let budget = Budget { round: round_of_run, local_steps, rounds_left, last_factor, momentum, patience };
+        let budget = Budget { round: round_of_run, local_steps, rounds_left, last_factor, momentum, noise, patience };
         let doing = format!("training in round {round} failed");
-        let trained = self.training.train_shared(from, &budget).map_err(|failure| with_hint(failure, &doing))?;
+        let trained = self.training.train_shared(&order.from, &budget).map_err(|failure| with_hint(failure, &doing))?;
         if trained.steps == 0 && self.training.is_absent() {
             return Ok(JobResult::Untrained { round });
         }
-        check_length(trained.change.len(), from.len()).context(ErrorKind::Training, &doing)?;
+        check_length(trained.change.len(), order.from.len()).context(ErrorKind::Training, &doing)?;
         let state = if self.keeps_state { self.training.state() } else { Vec::new() };
         check_state(&state, self.training.largest_state()).context(ErrorKind::Training, doing)?;
         let took = began.elapsed();
@@ -305,6 +311,7 @@ mod tests {
             time_box: None,
             last_factor: 1.0,
             momentum: MomentumStep::default(),
+            noise: None,
         };
         let JobResult::Trained { round, trained, .. } = worker.run(Job::Train(order)) else { panic!("it failed") };
         assert_eq!((round, trained.change), (3, vec![43.0]));

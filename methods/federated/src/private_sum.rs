@@ -237,7 +237,7 @@ impl PrivateSum {
 
     /// The budget of what this sum protects.
     fn budget(&self, file: &CountFile) -> Result<PrivacyBudget, LearningError> {
-        let before = file.releases_of(self.protects).map_err(LearningError::of)?;
+        let before = file.releases_of(self.protects, None).map_err(LearningError::of)?;
         Ok(PrivacyBudget::new(self.settings, before))
     }
 

@@ -23,6 +23,7 @@
 mod error;
 mod fixed_point;
 mod key;
+mod lasting_secret;
 mod masks;
 mod neighbours;
 mod policy;
@@ -32,6 +33,7 @@ mod signer;
 pub use error::MaskingError;
 pub use fixed_point::{FixedPoint, LARGEST_EXPONENT, LEAST_EXPONENT, Width};
 pub use key::{Announcement, SumKey};
+pub use lasting_secret::lasting_secret;
 pub use masks::Masks;
 pub use neighbours::{MOST_PAIRED, exposure};
 pub use policy::{LEAST_MEMBERS, SumPolicy, SumProtection, TooFewMembers};

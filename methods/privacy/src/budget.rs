@@ -216,7 +216,9 @@ mod tests {
         let spending = budget(4.0, 8.0, NoisedChanges::default()).next().unwrap().spending();
         let text = serde_json::to_string(&spending).unwrap();
         assert!(
-            text.starts_with(r#"{"clip":1.0,"noise":4.0,"epsilon_max":8.0,"delta":0.00001,"changes":1,"epsilon":"#),
+            text.starts_with(
+                r#"{"clip":1.0,"noise":4.0,"epsilon_max":8.0,"delta":0.00001,"colluders":null,"changes":1,"epsilon":"#
+            ),
             "{text}"
         );
         assert_eq!(serde_json::from_str::<PrivacySpending>(&text).unwrap(), spending);

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::budget::NoisedChanges;
+use crate::correlated_changes::CorrelatedChanges;
 use crate::noise_key::NoiseKey;
 
 /// The version of the file.
@@ -14,6 +15,8 @@ const SCHEMA: &str = "mingle.privacy/1";
 pub struct CountFile {
     /// Releases that protect all that this peer knows, and so each of its samples too.
     pub noised: NoisedChanges,
+    /// Releases that protect it against some colluders alone.
+    pub correlated: CorrelatedChanges,
     /// Releases that protect single samples alone.
     pub of_samples: NoisedChanges,
     /// The key of the noise in sums, once there was one.
@@ -25,6 +28,8 @@ pub struct CountFile {
 struct Written {
     schema: String,
     noised: NoisedChanges,
+    #[serde(default, skip_serializing_if = "CorrelatedChanges::is_empty")]
+    correlated: CorrelatedChanges,
     #[serde(default, skip_serializing_if = "NoisedChanges::is_empty")]
     of_samples: NoisedChanges,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,6 +60,9 @@ pub enum CountError {
     /// The text is no count.
     #[error("it holds no count of releases")]
     Text(#[from] serde_json::Error),
+    /// Releases with a noise that there is not.
+    #[error("it counts {0}")]
+    Correlated(String),
     /// The file is of another version.
     #[error("it is of the version {0}")]
     Version(String),
@@ -66,11 +74,12 @@ impl CountFile {
     /// # Errors
     /// [`CountError`].
     pub fn parse(text: &str) -> Result<Self, CountError> {
-        let Written { schema, noised, of_samples, sums } = serde_json::from_str(text)?;
-        match schema == SCHEMA {
-            true => Ok(Self { noised, of_samples, sums }),
-            false => Err(CountError::Version(schema)),
+        let Written { schema, noised, correlated, of_samples, sums } = serde_json::from_str(text)?;
+        if schema != SCHEMA {
+            return Err(CountError::Version(schema));
         }
+        let correlated = correlated.check().map_err(CountError::Correlated)?;
+        Ok(Self { noised, correlated, of_samples, sums })
     }
 
     /// The text of the file.
@@ -78,20 +87,26 @@ impl CountFile {
     /// # Errors
     /// A number has no text.
     pub fn text(&self) -> Result<String, CountError> {
-        let Self { noised, of_samples, sums } = self.clone();
-        let written = Written { schema: SCHEMA.to_owned(), noised, of_samples, sums };
+        let Self { noised, correlated, of_samples, sums } = self.clone();
+        let written = Written { schema: SCHEMA.to_owned(), noised, correlated, of_samples, sums };
         Ok(serde_json::to_string(&written)? + "\n")
     }
 
-    /// All releases that protect what `protected` names: for single samples those of whole members too.
+    /// All releases that protect what `protected` names against any so many of the other members together, or all of them
+    /// for `None`: for single samples those of whole members too.
     ///
     /// # Errors
     /// [`UnprotectedMember`] for a member as a whole, where sums of samples were released: no guarantee for it is left.
-    pub fn releases_of(&self, protected: ProtectedUnit) -> Result<NoisedChanges, UnprotectedMember> {
+    pub fn releases_of(
+        &self,
+        protected: ProtectedUnit,
+        colluders: Option<u32>,
+    ) -> Result<NoisedChanges, UnprotectedMember> {
+        let of_members = || self.noised.clone().joined(&self.correlated.against(colluders));
         match protected {
             ProtectedUnit::Member if !self.of_samples.is_empty() => Err(UnprotectedMember),
-            ProtectedUnit::Member => Ok(self.noised.clone()),
-            ProtectedUnit::Sample => Ok(self.noised.clone().joined(&self.of_samples)),
+            ProtectedUnit::Member => Ok(of_members()),
+            ProtectedUnit::Sample => Ok(of_members().joined(&self.of_samples)),
         }
     }
 }
@@ -100,14 +115,23 @@ impl CountFile {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::correlated_noise::CorrelatedNoise;
+    use crate::noise_graph::NoiseParts;
 
     #[test]
     fn counts_with_and_without_a_key_read_back() {
         for sums in [None, Some(NoiseKey::known(3))] {
             let of_samples = NoisedChanges::default().with(2.0, u64::from(sums.is_some()));
-            let file = CountFile { noised: NoisedChanges::default(), of_samples, sums };
+            let file = CountFile { of_samples, sums, ..CountFile::default() };
             assert_eq!(CountFile::parse(&file.text().unwrap()).unwrap(), file);
         }
+        let noise = CorrelatedNoise::new([3; 32], NoiseParts { own: 1.5, pair: 3.0 }, Vec::new());
+        let correlated = CorrelatedChanges::default().with(&noise, 7, 4.0, 2).unwrap();
+        let file = CountFile { correlated, ..CountFile::default() };
+        let text = file.text().unwrap();
+        assert_eq!(CountFile::parse(&text).unwrap(), file);
+        let damaged = CountFile::parse(&text.replace("1.5", "0.0")).unwrap_err();
+        assert_eq!(damaged.to_string(), "it counts a noise of 4 with a part of 0");
         let plain = CountFile::default().text().unwrap();
         assert_eq!(plain, "{\"schema\":\"mingle.privacy/1\",\"noised\":[]}\n");
         assert!(CountFile::parse("{").is_err());
@@ -119,9 +143,9 @@ mod tests {
     fn releases_of_members_count_for_samples_and_not_the_other_way_round() {
         let of = |changes| NoisedChanges::default().with(4.0, changes);
         let mut file = CountFile { noised: of(3), ..CountFile::default() };
-        assert_eq!(file.releases_of(ProtectedUnit::Member).unwrap().count(), 3);
+        assert_eq!(file.releases_of(ProtectedUnit::Member, None).unwrap().count(), 3);
         file.of_samples = of(2);
-        assert_eq!(file.releases_of(ProtectedUnit::Sample).unwrap(), of(5));
-        assert_eq!(file.releases_of(ProtectedUnit::Member), Err(UnprotectedMember));
+        assert_eq!(file.releases_of(ProtectedUnit::Sample, None).unwrap(), of(5));
+        assert_eq!(file.releases_of(ProtectedUnit::Member, None), Err(UnprotectedMember));
     }
 }

@@ -13,20 +13,25 @@
 use rand::{CryptoRng, Rng, RngExt};
 use rand_distr::StandardNormal;
 
-/// Clips `change` to the norm `clip` and adds noise of standard deviation `noise_multiplier * clip` to each coordinate.
+/// Clips `change` to the norm `most` and adds noise of standard deviation `noise_multiplier * most` to each coordinate.
 ///
 /// A change with a value that is not finite has no direction that could be kept: it counts as zero, and only noise is
 /// left. The generator must be unpredictable to others: with its state the noise can be subtracted.
 ///
 /// Returns the norm of the change before clipping. One pass to measure, one to write.
-pub fn clip_and_noise(change: &mut [f32], clip: f64, noise_multiplier: f64, rng: &mut impl CryptoRng) -> f64 {
+pub fn clip_and_noise(change: &mut [f32], most: f64, noise_multiplier: f64, rng: &mut impl CryptoRng) -> f64 {
+    let deviation = noise_multiplier * most;
+    clip_and_add(change, most, || deviation * standard_normal(rng))
+}
+
+/// Clips `change` to the norm `most` and adds the next of these numbers to each coordinate; returns the norm before.
+pub(crate) fn clip_and_add(change: &mut [f32], most: f64, mut noise: impl FnMut() -> f64) -> f64 {
     let norm = norm(change);
-    let scale = if norm.is_finite() { (clip / norm).min(1.0) } else { 0.0 };
-    let deviation = noise_multiplier * clip;
+    let scale = if norm.is_finite() { (most / norm).min(1.0) } else { 0.0 };
     for value in change {
         // Zero times an infinite value would be NaN.
         let clipped = if scale > 0.0 { f64::from(*value) * scale } else { 0.0 };
-        *value = (clipped + deviation * standard_normal(rng)) as f32;
+        *value = (clipped + noise()) as f32;
     }
     norm
 }
@@ -36,7 +41,8 @@ fn norm(change: &[f32]) -> f64 {
     change.iter().map(|value| f64::from(*value) * f64::from(*value)).sum::<f64>().sqrt()
 }
 
-fn standard_normal(rng: &mut impl Rng) -> f64 {
+/// A number of the standard normal distribution.
+pub(crate) fn standard_normal(rng: &mut impl Rng) -> f64 {
     rng.sample(StandardNormal)
 }
 

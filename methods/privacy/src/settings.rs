@@ -20,6 +20,7 @@ pub struct PrivacySettings {
     noise: f64,
     epsilon_max: f64,
     delta: f64,
+    colluders: Option<u32>,
 }
 
 /// Errors of making settings.
@@ -59,15 +60,16 @@ struct UncheckedSettings {
     noise: f64,
     epsilon_max: f64,
     delta: f64,
+    #[serde(default)]
+    colluders: Option<u32>,
 }
 
 impl TryFrom<UncheckedSettings> for PrivacySettings {
     type Error = SettingsError;
 
-    fn try_from(
-        UncheckedSettings { clip, noise, epsilon_max, delta }: UncheckedSettings,
-    ) -> Result<Self, SettingsError> {
-        Self::new(clip, noise, epsilon_max, delta)
+    fn try_from(unchecked: UncheckedSettings) -> Result<Self, SettingsError> {
+        let UncheckedSettings { clip, noise, epsilon_max, delta, colluders } = unchecked;
+        Ok(Self::new(clip, noise, epsilon_max, delta)?.against(colluders))
     }
 }
 
@@ -92,7 +94,7 @@ impl PrivacySettings {
         if !(delta > 0.0 && delta < 1.0) {
             return Err(SettingsError::Delta(delta));
         }
-        let settings = Self { clip, noise, epsilon_max, delta };
+        let settings = Self { clip, noise, epsilon_max, delta, colluders: None };
         let epsilon = settings.epsilon_of(1);
         if epsilon > epsilon_max {
             return Err(SettingsError::NotEvenOne { noise, epsilon, delta, epsilon_max });
@@ -106,7 +108,7 @@ impl PrivacySettings {
     /// # Errors
     /// No noise in bounds is enough, or a number is out of bounds.
     pub fn for_changes(clip: f64, changes: u64, epsilon_max: f64, delta: f64) -> Result<Self, SettingsError> {
-        let with = |noise: f64| Self { clip, noise, epsilon_max, delta };
+        let with = |noise: f64| Self { clip, noise, epsilon_max, delta, colluders: None };
         let is_enough = |thousandths: u64| with(thousandths as f64 / 1e3).epsilon_of(changes) <= epsilon_max;
         let mut too_little = 0;
         let mut enough = LARGEST as u64 * 1_000;
@@ -115,6 +117,18 @@ impl PrivacySettings {
             if is_enough(middle) { enough = middle } else { too_little = middle }
         }
         Self::new(clip, enough as f64 / 1e3, epsilon_max, delta)
+    }
+
+    /// These settings, with noise a part of which members share: it protects against any so many of the other members
+    /// together, and the network. For `None` each member adds all of its noise, against all others together.
+    #[must_use]
+    pub fn against(self, colluders: Option<u32>) -> Self {
+        Self { colluders, ..self }
+    }
+
+    /// The number of members against whom noise that members share protects; `None` where it is not shared.
+    pub fn colluders(&self) -> Option<u32> {
+        self.colluders
     }
 
     /// The largest L2 norm of a change.
@@ -153,7 +167,17 @@ impl PrivacySettings {
             ("delta", self.delta, there.delta),
         ];
         let mut differing = pairs.into_iter().filter(|(_, here, there)| here.to_bits() != there.to_bits());
-        differing.next().map(|(what, here, there)| format!("{what} is {here} here and {there} there"))
+        let number = differing.next().map(|(what, here, there)| format!("{what} is {here} here and {there} there"));
+        number.or_else(|| self.difference_in_sharing(there))
+    }
+
+    fn difference_in_sharing(&self, there: &Self) -> Option<String> {
+        let words = |settings: &Self| match settings.colluders {
+            Some(colluders) => format!("shared against {colluders} colluders"),
+            None => "not shared".to_owned(),
+        };
+        let differ = || format!("the noise of differential privacy is {} here and {} there", words(self), words(there));
+        (self.colluders != there.colluders).then(differ)
     }
 
     /// The first difference between settings either of which may be absent.
@@ -169,8 +193,9 @@ impl PrivacySettings {
 
 impl fmt::Display for PrivacySettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { clip, noise, epsilon_max, delta } = self;
-        write!(f, "clip {clip}, noise {noise}, epsilon at most {epsilon_max} at delta {delta}")
+        let Self { clip, noise, epsilon_max, delta, colluders } = self;
+        write!(f, "clip {clip}, noise {noise}, epsilon at most {epsilon_max} at delta {delta}")?;
+        colluders.iter().try_for_each(|colluders| write!(f, ", against {colluders} colluders"))
     }
 }
 
@@ -213,8 +238,13 @@ mod tests {
     fn settings_read_back_as_they_were_written_and_unsound_ones_do_not() {
         let settings = PrivacySettings::new(0.5, 4.0, 8.0, 1e-6).unwrap();
         let text = serde_json::to_string(&settings).unwrap();
-        assert_eq!(text, r#"{"clip":0.5,"noise":4.0,"epsilon_max":8.0,"delta":1e-6}"#);
-        assert_eq!(serde_json::from_str::<PrivacySettings>(&text).unwrap(), settings);
+        assert_eq!(text, r#"{"clip":0.5,"noise":4.0,"epsilon_max":8.0,"delta":1e-6,"colluders":null}"#);
+        let shared = settings.against(Some(3));
+        let text_of_shared = serde_json::to_string(&shared).unwrap();
+        assert_eq!(serde_json::from_str::<PrivacySettings>(&text_of_shared).unwrap(), shared);
+        for text in [text.clone(), text.replace(r#","colluders":null"#, "")] {
+            assert_eq!(serde_json::from_str::<PrivacySettings>(&text).unwrap(), settings);
+        }
         let unsound = text.replace("4.0", "-4.0");
         assert!(serde_json::from_str::<PrivacySettings>(&unsound).unwrap_err().to_string().contains("the noise is -4"));
     }
@@ -235,6 +265,10 @@ mod tests {
         );
         assert_eq!(differs(settings(1.0, 4.0, 9.0, 1e-6)).unwrap(), "the largest epsilon is 8 here and 9 there");
         assert_eq!(differs(settings(1.0, 4.0, 8.0, 1e-6)).unwrap(), "delta is 0.00001 here and 0.000001 there");
+        assert_eq!(
+            differs(here.against(Some(2))).unwrap(),
+            "the noise of differential privacy is not shared here and shared against 2 colluders there"
+        );
         let without = PrivacySettings::difference_of(Some(&here), None).unwrap();
         assert_eq!(
             without,

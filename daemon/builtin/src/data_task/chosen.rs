@@ -38,6 +38,7 @@ pub(super) fn adopt(training: &mut TrainingOptions, given: &BTreeSet<String>, ca
     theirs.dp_noise = if keep("dp_noise") { own.dp_noise } else { theirs.dp_noise };
     theirs.dp_epsilon_max = if keep("dp_epsilon_max") { own.dp_epsilon_max } else { theirs.dp_epsilon_max };
     theirs.dp_delta = if keep("dp_delta") { own.dp_delta } else { theirs.dp_delta };
+    theirs.dp_colluders = if keep("dp_colluders") { own.dp_colluders } else { theirs.dp_colluders };
 }
 
 /// The first chosen setting that contradicts the card; those of the recipe only count where `is_strict`.
@@ -124,8 +125,12 @@ mod tests {
         training.weight = "samples:71".parse().unwrap();
         let says = conflict(&training, &given(&["weight"]), &weighted, false).unwrap();
         assert_eq!(says, "--weight samples:71 contradicts the task of the swarm, which has samples:70");
-        training.privacy =
-            PrivacyOptions { dp_clip: Some(1.0), dp_noise: Some(4.0), dp_epsilon_max: Some(8.0), dp_delta: None };
+        training.privacy = PrivacyOptions {
+            dp_clip: Some(1.0),
+            dp_noise: Some(4.0),
+            dp_epsilon_max: Some(8.0),
+            ..PrivacyOptions::default()
+        };
         let says = conflict(&training, &given(&["dp_clip", "dp_noise"]), &card, false).unwrap();
         assert_eq!(says, "--dp-clip 1 contradicts the task of the swarm, which has none");
         let private = Card { privacy: PrivacySettings::new(1.0, 5.0, 8.0, 1e-6).ok(), ..card.clone() };

@@ -1,4 +1,5 @@
-//! Orders of local training, with the momentum across rounds that the present plan bears, and the answers to them.
+//! Orders of local training, with the momentum across rounds that the present plan bears and the noise that members
+//! share, and the answers to them.
 
 use std::sync::Arc;
 
@@ -8,6 +9,8 @@ use super::ending::FINAL;
 use super::{Driver, UnderEvaluation};
 use crate::error::Result;
 use crate::events::Event;
+use crate::membership::{NotShared, PlaceOfNoise};
+use crate::place::Place;
 use crate::training::Trained;
 use crate::training::thread::{JobResult, TrainingOrder};
 
@@ -23,8 +26,18 @@ impl Driver<'_> {
         self.first_model = is_asked_for.then(|| Arc::clone(&from));
         let rounds_before = self.first_round;
         let momentum = self.parts.momentum.of_round(weight);
-        let order =
-            TrainingOrder { round, rounds_before, from, local_steps, rounds_left, time_box, last_factor, momentum };
+        let noise = self.noise.now();
+        let order = TrainingOrder {
+            round,
+            rounds_before,
+            from,
+            local_steps,
+            rounds_left,
+            time_box,
+            last_factor,
+            momentum,
+            noise,
+        };
         self.training.order(order, &self.parts.training)
     }
 
@@ -34,6 +47,26 @@ impl Driver<'_> {
         if let Some(message) = self.parts.momentum.renew(is_other_model, || plan.largest_momentum()) {
             self.member.log.tell(Event::Warning { message });
         }
+    }
+
+    /// Shares noise with members of the present plan, after a change of plan.
+    pub(super) fn renew_noise(&mut self) {
+        if let Err(refused) = self.share_noise() {
+            let message = format!("the new plan: {refused}; each change has all of its noise from this peer");
+            self.member.log.tell(Event::Warning { message });
+        }
+    }
+
+    /// Shares noise with members of the present plan, where that was asked for.
+    pub(super) fn share_noise(&mut self) -> std::result::Result<(), NotShared> {
+        let Place { plan, schedule, node, peers, .. } = &self.member.connections.place;
+        let hash = plan.plan.hash();
+        let own = &self.parts.keypair;
+        let place = PlaceOfNoise { plan: hash.as_bytes(), schedule, node: *node, members: peers, own };
+        let settings = self.parts.privacy.map(|spending| spending.settings);
+        let shared = self.noise.renew(settings, place)?;
+        shared.into_iter().for_each(|noise| self.member.log.tell(Event::Noise(noise)));
+        Ok(())
     }
 
     /// Handles the result of a training or of an evaluation.

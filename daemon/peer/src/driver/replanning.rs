@@ -163,6 +163,7 @@ impl Driver<'_> {
         }
         self.watching.follow(&place.peers);
         self.renew_momentum(new.ratio.is_some());
+        self.renew_noise();
         self.tell_encodings();
         self.feed(Input::Enter(Box::new(new)))
     }

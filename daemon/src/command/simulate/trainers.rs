@@ -213,6 +213,7 @@ fn train(
         last_factor: job.last_factor,
         // The simulated swarm adds it.
         momentum: MomentumStep::default(),
+        noise: None,
         patience: patience.clone(),
     };
     loop {

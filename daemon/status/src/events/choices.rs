@@ -36,3 +36,12 @@ pub struct LocalStepsInUse {
     /// Seconds that an exchange takes, on the slowest of their links.
     pub exchange_s: f64,
 }
+
+/// The columns and classes of a peer's own data, which the other peers adopt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnCard {
+    /// Columns of a table; 0 for images.
+    pub columns: usize,
+    /// Classes.
+    pub classes: usize,
+}

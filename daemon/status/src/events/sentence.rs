@@ -2,7 +2,9 @@
 
 use mingle_privacy::PrivacySpending;
 
-use super::{AskedToEnd, CodecInUse, EarlyEnd, Event, LocalStepsInUse, ModelOf, SolvedProblem, StateOf};
+use super::{
+    AskedToEnd, CodecInUse, EarlyEnd, Event, LocalStepsInUse, ModelOf, NoiseInUse, OwnCard, SolvedProblem, StateOf,
+};
 use crate::results::skipped_most;
 use mingle_membership::PlanNumber;
 
@@ -22,11 +24,11 @@ impl Event {
             Self::Plan { hash, method, nodes, node, origin } => {
                 format!("plan       blake3:{hash}  {method}, {nodes} peers, this is node {node}  ({origin})")
             }
-            Self::Codec(chosen) => in_use(chosen),
+            Self::Codec(_) | Self::Noise(_) => self.of_plan(),
             Self::WaitingForPlan { .. } | Self::WaitingForModel { .. } | Self::Waiting { .. } => self.of_waiting(),
             Self::Admitted { .. }
             | Self::TaskOf { .. }
-            | Self::OwnCard { .. }
+            | Self::OwnCard(_)
             | Self::JoinRequested { .. }
             | Self::LocalSteps(_)
             | Self::AskedToEnd(_)
@@ -112,6 +114,15 @@ impl Event {
         }
     }
 
+    /// Sentences about what a peer uses under its plan.
+    fn of_plan(&self) -> String {
+        match self {
+            Self::Codec(chosen) => in_use(chosen),
+            Self::Noise(shared) => of_noise(shared),
+            _ => String::new(),
+        }
+    }
+
     /// The sentence of an event of membership: joining, plans and leaving.
     fn of_membership(&self) -> String {
         match self {
@@ -119,14 +130,14 @@ impl Event {
             Self::TaskOf { peer } => {
                 format!("task       as {peer} has it: model, rounds, columns, classes and scaling")
             }
-            Self::OwnCard { columns: 0, classes } => {
+            Self::OwnCard(OwnCard { columns: 0, classes }) => {
                 format!("card       {classes} classes, those of this peer's data; the others take them over")
             }
-            Self::OwnCard { columns, classes: 0 } => format!(
+            Self::OwnCard(OwnCard { columns, classes: 0 }) => format!(
                 "card       {columns} columns and a quantity, and the mean and deviation of each over this peer's data; the \
                  others take all that over"
             ),
-            Self::OwnCard { columns, classes } => format!(
+            Self::OwnCard(OwnCard { columns, classes }) => format!(
                 "card       {columns} columns and {classes} classes, and the mean and deviation of each column over this \
                  peer's data; the others take all that over"
             ),
@@ -244,6 +255,19 @@ fn reached(round: u64, skipped: u64) -> String {
         ),
         _ => format!("done       round {round}, {skipped} of them skipped"),
     }
+}
+
+fn of_noise(NoiseInUse { partners, own, pair, noise, colluders }: &NoiseInUse) -> String {
+    if *partners == 0 {
+        return format!(
+            "noise      {noise}, all of it this peer's: shared noise would leave more in the models under this plan, which \
+             mixes too slowly for it"
+        );
+    }
+    format!(
+        "noise      {noise} or more against any {colluders} members and the network; {own:.2} of it stays in the mean of all, and {pair:.2} \
+         with each of {partners} members does not"
+    )
 }
 
 fn in_use(CodecInUse { codec, reason }: &CodecInUse) -> String {

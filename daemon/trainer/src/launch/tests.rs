@@ -53,6 +53,7 @@ async fn a_program_that_crashes_again_and_again_ends_the_training_with_what_it_w
                 rounds_left: 1,
                 last_factor: 1.0,
                 momentum: MomentumStep::default(),
+                noise: None,
                 patience,
             },
         )
