@@ -235,8 +235,7 @@ mod tests {
 
     #[test]
     fn models_with_the_same_bits_are_one() {
-        let models: [Arc<[f32]>; 5] =
-            [[1.0, 0.0], [1.0, 2.0], [1.0, 0.0], [1.0, -0.0], [1.0, 2.0]].map(|model| Arc::from(model));
+        let models: [Arc<[f32]>; 5] = [[1.0, 0.0], [1.0, 2.0], [1.0, 0.0], [1.0, -0.0], [1.0, 2.0]].map(Arc::from);
         let Different { firsts, places } = Different::of(&models);
         assert_eq!(places, [0, 1, 0, 2, 1]);
         assert_eq!(firsts, [&models[0], &models[1], &models[3]]);
