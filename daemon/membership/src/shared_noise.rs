@@ -15,8 +15,13 @@ use thiserror::Error;
 /// The use of the secret of a pair.
 const PURPOSE: &[u8] = b"correlated noise";
 
-/// Rounds over which the noise in the models is foreseen.
+/// Rounds over which the noise in the models is foreseen,
 const FORESEEN_ROUNDS: u64 = 40;
+/// and mixing steps, if those of so many rounds are more: one round at least.
+const FORESEEN_STEPS: u64 = 2_000;
+
+/// The stationary weight below which a node has none, but for rounding.
+const NO_WEIGHT: f64 = 1e-9;
 
 /// The noise on the changes of a private peer, a part of which other members share. Standard deviations are multiples of
 /// the clip.
@@ -88,7 +93,7 @@ impl NoiseOfPeer {
         let pairs = pairs(place.own, place.members, &partners).ok_or(NotShared::Identity)?;
         let parts = design.parts;
         let in_use = NoiseInUse { partners: pairs.len(), own: parts.own, pair: parts.pair, noise, colluders };
-        self.now = (!pairs.is_empty()).then(|| Arc::new(CorrelatedNoise::new(*place.plan, parts, pairs)));
+        self.now = (!pairs.is_empty()).then(|| Arc::new(CorrelatedNoise::new(*place.plan, &design, pairs)));
         Ok(Some(in_use))
     }
 
@@ -112,7 +117,8 @@ fn mixed(schedule: &Schedule) -> Vec<Vec<f64>> {
     let nodes = schedule.nodes();
     let mut sums: Vec<Vec<f64>> = (0..nodes).map(|node| unit(nodes, node)).collect();
     let mut matrices = Vec::new();
-    for round in 1..=FORESEEN_ROUNDS {
+    let rounds = (FORESEEN_STEPS / schedule.round_length().max(1)).clamp(1, FORESEEN_ROUNDS);
+    for round in 1..=rounds {
         let end = round * schedule.round_length();
         for step in end - schedule.round_length()..end {
             sums = after_step(&sums, schedule, step);
@@ -120,7 +126,7 @@ fn mixed(schedule: &Schedule) -> Vec<Vec<f64>> {
         let of_model = |(node, sum): (u32, &Vec<f64>)| {
             let weight = schedule.stationary_weight(NodeId(node), end);
             // A node without weight has no model then.
-            sum.iter().map(|share| if weight > 0.0 { share / weight } else { 0.0 }).collect::<Vec<_>>()
+            sum.iter().map(|share| if weight > NO_WEIGHT { share / weight } else { 0.0 }).collect::<Vec<_>>()
         };
         matrices.push((0..).zip(&sums).flat_map(of_model).collect());
     }

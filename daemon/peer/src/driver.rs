@@ -194,8 +194,7 @@ impl<'a> Driver<'a> {
             first_model: None,
             noise: NoiseOfPeer::default(),
         };
-        let doing = "the noise of --dp-colluders cannot be shared";
-        driver.share_noise().context(ErrorKind::BadInput, doing)?;
+        driver.renew_noise();
         Ok(driver)
     }
 

@@ -11,7 +11,7 @@ use mingle_peer::training::{
     Budget, CorrelatedNoise, Evaluation, Layout, LocalTraining, MomentumStep, NoiseOfRound, NoiseSource, Patience,
     PrivacySettings, PrivateTraining, Trained, TrainingError,
 };
-use mingle_privacy::{NoisePair, NoiseParts};
+use mingle_privacy::{NoiseDesign, NoiseGraph, NoisePair, NoiseParts};
 
 /// Enough coordinates to estimate noise from.
 const DIMENSION: usize = 20_000;
@@ -248,7 +248,8 @@ fn a_count_that_cannot_be_read_is_an_error_and_no_fresh_start() {
 /// Noise of this member of a pair, a fifth of its standard deviation its own.
 fn shared(adds: bool, round: u64) -> Option<NoiseOfRound> {
     let parts = NoiseParts { own: 1.0, pair: 5.0 };
-    let noise = CorrelatedNoise::new([9; 32], parts, vec![NoisePair { adds, secret: [3; 32] }]);
+    let design = NoiseDesign { graph: NoiseGraph::new(2, [(0, 1)]), parts };
+    let noise = CorrelatedNoise::new([9; 32], &design, vec![NoisePair { adds, secret: [3; 32] }]);
     Some(NoiseOfRound { round, noise: Arc::new(noise) })
 }
 

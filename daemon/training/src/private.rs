@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mingle_privacy::gaussian_mechanism::clip_and_noise;
-use mingle_privacy::{CountFile, NoiseSource, PrivacyBudget, PrivacySettings, PrivacySpending, ProtectedUnit};
+use mingle_privacy::{
+    CountFile, NoiseNotUsable, NoiseSource, PrivacyBudget, PrivacySettings, PrivacySpending, ProtectedUnit,
+};
 
 use crate::{
     Budget, Evaluation, Facts, Layout, LocalTraining, ModelEncoder, NoiseOfRound, Patience, Trained, TrainingError,
@@ -30,8 +32,8 @@ pub struct PrivateTraining {
     count: CountFile,
     /// Factor by which the last change was multiplied to clip it.
     last_scale: f64,
-    /// Set once the user was warned of noise that was used before.
-    has_warned: bool,
+    /// The plan under which the user was last warned of noise that cannot be shared.
+    warned_under: Option<[u8; 32]>,
 }
 
 impl PrivateTraining {
@@ -46,7 +48,7 @@ impl PrivateTraining {
         let before =
             count.releases_of(ProtectedUnit::Member, settings.colluders()).context(ErrorKind::BadInput, doing)?;
         let budget = PrivacyBudget::new(settings, before);
-        Ok(Self { training, budget, noise: NoiseSource::default(), path, count, last_scale: 1.0, has_warned: false })
+        Ok(Self { training, budget, noise: NoiseSource::default(), path, count, last_scale: 1.0, warned_under: None })
     }
 
     /// Draws noise from `source`, for simulations and tests.
@@ -62,12 +64,10 @@ impl PrivateTraining {
         let budget = self.budget.next()?;
         let noise = budget.settings().noise();
         let correlated = shared.zip(budget.settings().colluders()).and_then(|(shared, colluders)| {
-            let counted = self.count.correlated.with(&shared.noise, shared.round, noise, colluders)?;
+            let counted = self.count.correlated.with(&shared.noise, shared.round, noise, colluders);
+            let counted = counted.map_err(|reason| self.warn_of_own_noise(shared.noise.plan(), reason)).ok()?;
             Some((counted, ChangeNoise::Correlated(shared.clone())))
         });
-        if let Some(shared) = shared.filter(|_| correlated.is_none()) {
-            self.warn_of_used_noise(shared.round);
-        }
         let (count, kind) = match correlated {
             Some((correlated, kind)) => (CountFile { correlated, ..self.count.clone() }, kind),
             None => (CountFile { noised: self.count.noised.with(noise, 1), ..self.count.clone() }, ChangeNoise::Own),
@@ -81,12 +81,11 @@ impl PrivateTraining {
         Some(kind)
     }
 
-    /// Warns, once, that the noise shared in a round was used before.
-    fn warn_of_used_noise(&mut self, round: u64) {
-        if !std::mem::replace(&mut self.has_warned, true) {
+    /// Warns, once a plan, that changes have all of their noise from this peer.
+    fn warn_of_own_noise(&mut self, plan: &[u8; 32], reason: NoiseNotUsable) {
+        if self.warned_under.replace(*plan) != Some(*plan) {
             tracing::warn!(
-                round,
-                "under this plan a change of this round or a later one was released before: changes have all of their noise from this peer until then, and with another plan members share it again"
+                "all noise on a change is this peer's own, and that which others share with it stays: {reason}"
             );
         }
     }

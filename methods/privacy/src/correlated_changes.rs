@@ -2,6 +2,7 @@
 
 use blake3::Hash;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::budget::NoisedChanges;
 use crate::correlated_noise::CorrelatedNoise;
@@ -37,6 +38,24 @@ struct LastRound {
     round: u64,
 }
 
+/// A reason for which noise of pairs is not added to a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum NoiseNotUsable {
+    /// A change of this round or a later one was released under this plan.
+    #[error(
+        "under this plan a change of round {last} was released before, so noise is shared again after it, or with another plan"
+    )]
+    Used {
+        /// The last such round.
+        last: u64,
+    },
+    /// The file counts as many plans as it holds.
+    #[error(
+        "this home has shared noise under {MOST} plans, and no more fit into its count: a new home shares noise again"
+    )]
+    NoRoom,
+}
+
 impl CorrelatedChanges {
     /// Returns `true` if there are none.
     pub fn is_empty(&self) -> bool {
@@ -51,14 +70,21 @@ impl CorrelatedChanges {
         })
     }
 
-    /// These and one more, of this round, that has the noise multiplier `noise` against so many colluders. `None` if the
-    /// noise of pairs of this round may have been used before, or there is no room to count it.
-    #[must_use]
-    pub fn with(&self, correlated: &CorrelatedNoise, round: u64, noise: f64, colluders: u32) -> Option<Self> {
+    /// These and one more, of this round, that has the noise multiplier `noise` against so many colluders.
+    ///
+    /// # Errors
+    /// The noise of pairs of this round may have been used before, or there is no room to count it.
+    pub fn with(
+        &self,
+        correlated: &CorrelatedNoise,
+        round: u64,
+        noise: f64,
+        colluders: u32,
+    ) -> Result<Self, NoiseNotUsable> {
         let mut next = self.clone();
         let plan = Hash::from_bytes(*correlated.plan()).to_hex().to_string();
         match next.rounds.iter_mut().find(|last| last.plan == plan) {
-            Some(last) if last.round >= round => return None,
+            Some(last) if last.round >= round => return Err(NoiseNotUsable::Used { last: last.round }),
             Some(last) => last.round = round,
             None => next.rounds.push(LastRound { plan, round }),
         }
@@ -69,7 +95,7 @@ impl CorrelatedChanges {
             Some(counted) => counted.changes = counted.changes.saturating_add(1),
             None => next.changes.push(CorrelatedCount { noise, own, colluders, changes: 1 }),
         }
-        (next.changes.len().max(next.rounds.len()) <= MOST).then_some(next)
+        if next.changes.len().max(next.rounds.len()) <= MOST { Ok(next) } else { Err(NoiseNotUsable::NoRoom) }
     }
 
     /// Refuses numbers that no release has.
@@ -87,10 +113,16 @@ impl CorrelatedChanges {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::noise_graph::NoiseParts;
+    use crate::noise_design::NoiseDesign;
+    use crate::noise_graph::{NoiseGraph, NoiseParts};
+
+    fn noise_under(plan: [u8; 32]) -> CorrelatedNoise {
+        let design = NoiseDesign { graph: NoiseGraph::new(2, [(0, 1)]), parts: NoiseParts { own: 1.5, pair: 3.0 } };
+        CorrelatedNoise::new(plan, &design, Vec::new())
+    }
 
     fn noise(plan: u8) -> CorrelatedNoise {
-        CorrelatedNoise::new([plan; 32], NoiseParts { own: 1.5, pair: 3.0 }, Vec::new())
+        noise_under([plan; 32])
     }
 
     #[test]
@@ -106,8 +138,9 @@ mod tests {
     #[test]
     fn the_noise_of_pairs_of_a_round_is_used_once() {
         let used = CorrelatedChanges::default().with(&noise(1), 5, 4.0, 1).unwrap();
-        assert!((0..=5).all(|round| used.with(&noise(1), round, 4.0, 1).is_none()));
-        assert!(used.with(&noise(1), 6, 4.0, 1).is_some() && used.with(&noise(2), 0, 4.0, 1).is_some());
+        let again = |round| used.with(&noise(1), round, 4.0, 1);
+        assert!((0..=5).all(|round| again(round) == Err(NoiseNotUsable::Used { last: 5 })));
+        assert!(again(6).is_ok() && used.with(&noise(2), 0, 4.0, 1).is_ok());
     }
 
     #[test]
@@ -116,12 +149,12 @@ mod tests {
         let plans = |number: usize| {
             let mut plan = [0; 32];
             plan[..8].copy_from_slice(&(number as u64).to_le_bytes());
-            CorrelatedNoise::new(plan, NoiseParts { own: 1.5, pair: 3.0 }, Vec::new())
+            noise_under(plan)
         };
         for number in 0..MOST {
             all = all.with(&plans(number), 0, 4.0, 1).unwrap();
         }
-        assert!(all.with(&plans(MOST), 0, 4.0, 1).is_none());
+        assert_eq!(all.with(&plans(MOST), 0, 4.0, 1), Err(NoiseNotUsable::NoRoom));
         assert_eq!(all.with(&plans(0), 1, 4.0, 1).unwrap().against(Some(1)).count(), MOST as u64 + 1);
     }
 }

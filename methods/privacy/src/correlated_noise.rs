@@ -13,6 +13,7 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
 use crate::gaussian_mechanism::{clip_and_add, standard_normal};
+use crate::noise_design::NoiseDesign;
 use crate::noise_graph::NoiseParts;
 
 /// The secret that two members share, and the sign of this member's part.
@@ -28,14 +29,25 @@ pub struct NoisePair {
 #[derive(Clone)]
 pub struct CorrelatedNoise {
     plan: [u8; 32],
+    /// A hash of the plan and of all parts and pairs: members that count on other parts draw other noise.
+    context: [u8; 32],
     parts: NoiseParts,
     pairs: Vec<NoisePair>,
 }
 
 impl CorrelatedNoise {
-    /// The noise under the plan with this hash, with these parts and pairs.
-    pub fn new(plan: [u8; 32], parts: NoiseParts, pairs: Vec<NoisePair>) -> Self {
-        Self { plan, parts, pairs }
+    /// The noise under the plan with this hash, with the parts of this design and this member's pairs.
+    pub fn new(plan: [u8; 32], design: &NoiseDesign, pairs: Vec<NoisePair>) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 context of correlated noise");
+        hasher.update(&plan);
+        let NoiseParts { own, pair } = design.parts;
+        hasher.update(&own.to_bits().to_le_bytes());
+        hasher.update(&pair.to_bits().to_le_bytes());
+        for (one, other) in design.graph.pairs() {
+            hasher.update(&(one as u64).to_le_bytes());
+            hasher.update(&(other as u64).to_le_bytes());
+        }
+        Self { plan, context: *hasher.finalize().as_bytes(), parts: design.parts, pairs }
     }
 
     /// The hash of the plan.
@@ -66,8 +78,7 @@ impl CorrelatedNoise {
     /// The generator of a pair for a round: the same at both ends.
     fn generator(&self, pair: &NoisePair, round: u64) -> ChaCha20Rng {
         let mut hasher = blake3::Hasher::new_keyed(&pair.secret);
-        hasher.update(b"mingle 2026 correlated noise");
-        hasher.update(&self.plan);
+        hasher.update(&self.context);
         hasher.update(&round.to_le_bytes());
         ChaCha20Rng::from_seed(*hasher.finalize().as_bytes())
     }
@@ -82,6 +93,7 @@ impl std::fmt::Debug for CorrelatedNoise {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::noise_graph::NoiseGraph;
 
     const DIMENSION: usize = 20_000;
     const PARTS: NoiseParts = NoiseParts { own: 0.5, pair: 2.0 };
@@ -93,7 +105,11 @@ mod tests {
             let before = NoisePair { adds: false, secret: secret((me + members - 1) % members) };
             vec![NoisePair { adds: true, secret: secret(me) }, before]
         };
-        (0..members).map(|me| CorrelatedNoise::new([7; 32], PARTS, pairs(me))).collect()
+        (0..members).map(|me| CorrelatedNoise::new([7; 32], &design(PARTS), pairs(me))).collect()
+    }
+
+    fn design(parts: NoiseParts) -> NoiseDesign {
+        NoiseDesign { graph: NoiseGraph::new(2, [(0, 1)]), parts }
     }
 
     fn released(noise: &CorrelatedNoise, round: u64, own: u64) -> Vec<f32> {
@@ -121,12 +137,15 @@ mod tests {
     }
 
     #[test]
-    fn noise_of_pairs_is_another_in_each_round_and_plan_and_the_same_again_in_one() {
+    fn noise_of_pairs_is_another_in_each_round_plan_and_design_and_the_same_again_in_one() {
         let noise = &ring(3)[0];
         let here = released(noise, 1, 0);
         assert_eq!(here, released(noise, 1, 0));
-        let elsewhere = CorrelatedNoise { plan: [8; 32], ..noise.clone() };
-        for other in [released(noise, 2, 0), released(&elsewhere, 1, 0)] {
+        let under = |plan, parts| CorrelatedNoise::new(plan, &design(parts), noise.pairs.clone());
+        let elsewhere = under([8; 32], PARTS);
+        // A billionth more is other noise, which does not cancel, and is no less.
+        let otherwise = under([7; 32], NoiseParts { pair: PARTS.pair * (1.0 + 1e-9), ..PARTS });
+        for other in [released(noise, 2, 0), released(&elsewhere, 1, 0), released(&otherwise, 1, 0)] {
             let product: f64 = here.iter().zip(&other).map(|(one, other)| f64::from(*one) * f64::from(*other)).sum();
             // The own parts are equal in this test, and a thirty-third of the variance.
             let correlation = product / DIMENSION as f64 / (deviation(&here) * deviation(&other));
@@ -136,7 +155,7 @@ mod tests {
 
     #[test]
     fn changes_are_clipped_and_those_that_are_not_finite_leave_noise_alone() {
-        let silent = CorrelatedNoise::new([0; 32], NoiseParts { own: 0.0, pair: 0.0 }, Vec::new());
+        let silent = CorrelatedNoise::new([0; 32], &design(NoiseParts { own: 0.0, pair: 0.0 }), Vec::new());
         let mut change = [3.0_f32, 4.0];
         let norm = silent.clip_and_noise(&mut change, 1.0, 0, &mut ChaCha20Rng::seed_from_u64(0));
         assert!((norm - 5.0).abs() < 1e-12 && (change[0] - 0.6).abs() < 1e-6 && (change[1] - 0.8).abs() < 1e-6);

@@ -116,7 +116,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::correlated_noise::CorrelatedNoise;
-    use crate::noise_graph::NoiseParts;
+    use crate::noise_design::NoiseDesign;
+    use crate::noise_graph::{NoiseGraph, NoiseParts};
 
     #[test]
     fn counts_with_and_without_a_key_read_back() {
@@ -125,7 +126,9 @@ mod tests {
             let file = CountFile { of_samples, sums, ..CountFile::default() };
             assert_eq!(CountFile::parse(&file.text().unwrap()).unwrap(), file);
         }
-        let noise = CorrelatedNoise::new([3; 32], NoiseParts { own: 1.5, pair: 3.0 }, Vec::new());
+        let parts = NoiseParts { own: 1.5, pair: 3.0 };
+        let design = NoiseDesign { graph: NoiseGraph::new(2, [(0, 1)]), parts };
+        let noise = CorrelatedNoise::new([3; 32], &design, Vec::new());
         let correlated = CorrelatedChanges::default().with(&noise, 7, 4.0, 2).unwrap();
         let file = CountFile { correlated, ..CountFile::default() };
         let text = file.text().unwrap();

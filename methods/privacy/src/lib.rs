@@ -36,7 +36,7 @@ mod settings;
 mod shared_noise;
 
 pub use budget::{NoisedChanges, PrivacyBudget, PrivacySpending};
-pub use correlated_changes::CorrelatedChanges;
+pub use correlated_changes::{CorrelatedChanges, NoiseNotUsable};
 pub use correlated_noise::{CorrelatedNoise, NoisePair};
 pub use count_file::{CountError, CountFile, ProtectedUnit, UnprotectedMember};
 pub use discrete_gaussian::DiscreteGaussian;

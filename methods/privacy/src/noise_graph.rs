@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-/// The most multiplications that a calibration may take, some tenths of a second.
-const MOST_MULTIPLICATIONS: f64 = 2e8;
-/// The most members of whom all can be pairs: each pair costs both the drawing of a number for each parameter.
-const MOST_ALL: usize = 65;
+/// The most multiplications for all sets of colluders once: all sets of one among 65 members, of two among 32.
+const MOST_MULTIPLICATIONS: f64 = 2e7;
 /// Relative error that all roundings of a calibration stay below.
 const ROUNDING: f64 = 1e-9;
 
@@ -44,10 +42,9 @@ impl NoiseGraph {
         self.neighbours[member].iter().copied()
     }
 
-    /// All pairs of so many members, if they are not too many for that.
-    pub fn complete(members: usize) -> Option<Self> {
-        let pairs = (0..members).flat_map(|one| (0..one).map(move |other| (one, other)));
-        (members <= MOST_ALL).then(|| Self::new(members, pairs))
+    /// All pairs of so many members.
+    pub fn complete(members: usize) -> Self {
+        Self::new(members, (0..members).flat_map(|one| (0..one).map(move |other| (one, other))))
     }
 
     /// The pairs of members with at most one other between them.
@@ -203,7 +200,7 @@ impl Honest {
 
     /// The least noise of pairs, from `too_little` on, that protects each of these members.
     fn least_pair(&self, own: f64, too_little: f64, noise: f64) -> f64 {
-        const HALVINGS: u32 = 40;
+        const HALVINGS: u32 = 20;
         let is_enough = |pair| self.protection(NoiseParts { own, pair }) >= noise;
         let mut too_little = too_little;
         let mut enough = noise;
@@ -220,7 +217,7 @@ impl Honest {
 }
 
 /// The largest number on the diagonal of the inverse of a positive definite matrix, given by the rows of its lower
-/// triangle: the squared norms of the columns of the inverse of its Cholesky factor.
+/// triangle: the squared norms of the columns of the inverse of its Cholesky factor. Infinite if rounding leaves no factor.
 fn largest_diagonal_of_inverse(mut factor: Vec<Vec<f64>>) -> f64 {
     let size = factor.len();
     for row in 0..size {
@@ -229,6 +226,9 @@ fn largest_diagonal_of_inverse(mut factor: Vec<Vec<f64>>) -> f64 {
             let other = above.get(column).unwrap_or(&below[0]);
             let sum: f64 = (0..column).map(|place| below[0][place] * other[place]).sum();
             let rest = below[0][column] - sum;
+            if column == row && (rest.is_nan() || rest <= 0.0) {
+                return f64::INFINITY;
+            }
             factor[row][column] = if column == row { rest.sqrt() } else { rest / factor[column][column] };
         }
     }
@@ -255,7 +255,7 @@ mod tests {
     }
 
     fn complete(members: usize) -> NoiseGraph {
-        NoiseGraph::complete(members).unwrap()
+        NoiseGraph::complete(members)
     }
 
     /// The least protection that any set of colluders leaves.
@@ -298,7 +298,6 @@ mod tests {
         assert_eq!(ring(4).pairs().collect::<Vec<_>>(), [(1, 0), (2, 1), (3, 0), (3, 2)]);
         assert_eq!(ring(7).within_two_links().neighbours(0).collect::<Vec<_>>(), [1, 2, 5, 6]);
         assert_eq!(ring(5).within_two_links(), complete(5));
-        assert_eq!(NoiseGraph::complete(MOST_ALL + 1), None);
     }
 
     #[test]

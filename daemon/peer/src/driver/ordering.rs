@@ -9,7 +9,7 @@ use super::ending::FINAL;
 use super::{Driver, UnderEvaluation};
 use crate::error::Result;
 use crate::events::Event;
-use crate::membership::{NotShared, PlaceOfNoise};
+use crate::membership::PlaceOfNoise;
 use crate::place::Place;
 use crate::training::Trained;
 use crate::training::thread::{JobResult, TrainingOrder};
@@ -49,24 +49,21 @@ impl Driver<'_> {
         }
     }
 
-    /// Shares noise with members of the present plan, after a change of plan.
-    pub(super) fn renew_noise(&mut self) {
-        if let Err(refused) = self.share_noise() {
-            let message = format!("the new plan: {refused}; each change has all of its noise from this peer");
-            self.member.log.tell(Event::Warning { message });
-        }
-    }
-
     /// Shares noise with members of the present plan, where that was asked for.
-    pub(super) fn share_noise(&mut self) -> std::result::Result<(), NotShared> {
+    pub(super) fn renew_noise(&mut self) {
         let Place { plan, schedule, node, peers, .. } = &self.member.connections.place;
         let hash = plan.plan.hash();
         let own = &self.parts.keypair;
         let place = PlaceOfNoise { plan: hash.as_bytes(), schedule, node: *node, members: peers, own };
         let settings = self.parts.privacy.map(|spending| spending.settings);
-        let shared = self.noise.renew(settings, place)?;
-        shared.into_iter().for_each(|noise| self.member.log.tell(Event::Noise(noise)));
-        Ok(())
+        let event = match self.noise.renew(settings, place) {
+            Ok(shared) => shared.map(Event::Noise),
+            Err(refused) => {
+                let message = format!("--dp-colluders: {refused}; until then all noise on a change is this peer's own");
+                Some(Event::Warning { message })
+            }
+        };
+        event.into_iter().for_each(|event| self.member.log.tell(event));
     }
 
     /// Handles the result of a training or of an evaluation.

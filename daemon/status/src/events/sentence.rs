@@ -265,8 +265,8 @@ fn of_noise(NoiseInUse { partners, own, pair, noise, colluders }: &NoiseInUse) -
         );
     }
     format!(
-        "noise      {noise} or more against any {colluders} members and the network; {own:.2} of it stays in the mean of all, and {pair:.2} \
-         with each of {partners} members does not"
+        "noise      {noise} or more against any {colluders} members and the network: a part of {own:.2} is this peer's own, and \
+         {pair:.2} with each of {partners} members is gone once all are mixed"
     )
 }
 
@@ -321,7 +321,9 @@ fn of_privacy(spending: &PrivacySpending) -> String {
     let noise = settings.noise();
     let most = settings.epsilon_max();
     let delta = settings.delta();
-    let spent = format!("epsilon {epsilon:.3} of {most} at delta {delta:e} for {changes} changes");
+    let against = settings.colluders().map(|colluders| format!(" against any {colluders} members"));
+    let against = against.unwrap_or_default();
+    let spent = format!("epsilon {epsilon:.3} of {most} at delta {delta:e}{against} for {changes} changes");
     if *is_spent {
         return format!(
             "PRIVACY    is spent: {spent}.\n           This peer takes no local steps any more, and goes on mixing what the \
