@@ -1,7 +1,9 @@
 //! The built-in models as the learners of the lab's simulations.
 
+use std::num::NonZero;
+
 use mingle_lab::simulation::{Learners, Subject, Workers};
-use mingle_models::{Samples, Split, Trainer};
+use mingle_models::{Split, Trainer};
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
 
@@ -32,7 +34,7 @@ pub fn learners(
     let subject = Subject {
         task,
         device: device.clone(),
-        test: first(&parts.test, test_samples),
+        test: task::first(&parts.test, test_samples.and_then(NonZero::new)),
         train_samples: parts.all().len(),
         seed: training.seed,
         rates: training.optimizer.rates(training.learning_rate, training.rounds)?,
@@ -42,12 +44,4 @@ pub fn learners(
         let options = task::trainer_options(training, task, &device, node)?;
         Trainer::new(options, parts.part(shard)).context(ErrorKind::BadInput, "cannot train")
     })
-}
-
-/// The first `wanted` samples, or all of them.
-fn first(samples: &Samples, wanted: Option<usize>) -> Samples {
-    match wanted.filter(|wanted| *wanted < samples.len()) {
-        Some(wanted) => samples.select(&(0..wanted).collect::<Vec<_>>()),
-        None => samples.clone(),
-    }
 }

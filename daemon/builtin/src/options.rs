@@ -5,6 +5,8 @@ mod privacy;
 mod wait;
 mod weight;
 
+use std::num::NonZero;
+
 use mingle_models::{Augmentation, ObjectiveKind};
 
 pub use gradients::GradientOptions;
@@ -41,6 +43,8 @@ pub struct TrainingOptions {
     pub device: String,
     /// Rounds from one evaluation to the next.
     pub evaluate_every: u64,
+    /// The number of held-out samples by which models are judged, the first of them; all if not given.
+    pub evaluate_samples: Option<NonZero<usize>>,
     /// Options of differential privacy.
     pub privacy: PrivacyOptions,
     /// Names of tensors that stay with each peer.
@@ -63,6 +67,7 @@ impl Default for TrainingOptions {
             seed: 0,
             device: "cpu".to_owned(),
             evaluate_every: 200,
+            evaluate_samples: None,
             privacy: PrivacyOptions::default(),
             personal: Vec::new(),
         }

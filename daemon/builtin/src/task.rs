@@ -1,5 +1,7 @@
 //! Data, model and device of a training, by the names that users give them.
 
+use std::num::NonZero;
+
 use mingle_models::{
     Augmentation, DataCard, DataError, DataSource, Device, DeviceName, Evaluator, ModelKind, Objective, ObjectiveKind,
     RawData, SampleShape, Samples, SiteWeight, Split, Task, Trainer, TrainerOptions,
@@ -18,7 +20,7 @@ pub struct LocalTask {
     pub device: Device,
     /// The training samples of this peer.
     pub train: Samples,
-    /// The held-out samples, on which no peer trains.
+    /// The held-out samples, on which no peer trains, as many as models are judged by.
     pub test: Samples,
 }
 
@@ -26,7 +28,8 @@ impl LocalTask {
     /// Checks that the model fits the data and takes the part of `node`.
     pub fn new(options: &TrainingOptions, parts: &TaskSamples, node: usize, device: Device) -> Result<Self> {
         let task = parts.task(&options.model)?;
-        Ok(Self { task, device, train: parts.part(node), test: parts.test.clone() })
+        let test = first(&parts.test, options.evaluate_samples);
+        Ok(Self { task, device, train: parts.part(node), test })
     }
 
     /// The trainer of `node`, the evaluator for its models, and the samples to evaluate on.
@@ -180,4 +183,12 @@ fn check_names(options: &TrainingOptions) -> Result {
         split.parse::<Split>().context(ErrorKind::BadInput, format!("--split {split}"))?;
     }
     Ok(())
+}
+
+/// The first `wanted` samples, or all of them.
+pub(crate) fn first(samples: &Samples, wanted: Option<NonZero<usize>>) -> Samples {
+    match wanted.map(NonZero::get).filter(|wanted| *wanted < samples.len()) {
+        Some(wanted) => samples.select(&(0..wanted).collect::<Vec<_>>()),
+        None => samples.clone(),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
+use std::num::{NonZero, NonZeroU32};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -242,6 +242,7 @@ pub(crate) const OF_BUILT_IN_MODELS: &[&str] = &[
     "clip_gradients",
     "seed",
     "device",
+    "evaluate_samples",
     "personal",
     "threads",
     "compare_alone",
@@ -291,6 +292,9 @@ pub(crate) struct TrainingArgs {
     /// Evaluate on the held-out test set each N rounds
     #[arg(long, default_value_t = 200, value_name = "N")]
     pub(crate) evaluate_every: u64,
+    /// Judge models by the first N samples of that test set [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) evaluate_samples: Option<NonZero<usize>>,
     #[command(flatten)]
     pub(crate) privacy: PrivacyArgs,
     /// Tensors that stay with each peer and are never mixed, by their names in the model file, such as 'fc2.*,norm*'; all peers must agree
@@ -314,6 +318,7 @@ impl From<TrainingArgs> for TrainingOptions {
             seed: arguments.seed,
             device: arguments.device,
             evaluate_every: arguments.evaluate_every,
+            evaluate_samples: arguments.evaluate_samples,
             privacy: arguments.privacy.into(),
             personal: arguments.personal,
         }

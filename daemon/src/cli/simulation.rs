@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use mingle_builtin::options::{PrivacyOptions, TrainingOptions, WeightChoice};
+use mingle_builtin::options::{TrainingOptions, WeightChoice};
 use mingle_lab::simulation::{BETWEEN_EVALUATIONS, Lie, MetricTarget};
 use mingle_models::ObjectiveKind;
 use mingle_peer::error::Context;
@@ -236,8 +236,7 @@ impl SimulateArgs {
             seed: self.seed,
             device: self.device.clone(),
             evaluate_every: self.evaluate_every.unwrap_or(BETWEEN_EVALUATIONS),
-            privacy: PrivacyOptions::default(),
-            personal: Vec::new(),
+            ..TrainingOptions::default()
         }
     }
 }

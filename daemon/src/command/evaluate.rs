@@ -8,13 +8,14 @@ use std::path::Path;
 
 use mingle_builtin::errors;
 use mingle_builtin::learners::learners;
-use mingle_builtin::options::{GradientOptions, PrivacyOptions, TrainingOptions};
+use mingle_builtin::options::{GradientOptions, TrainingOptions};
 use mingle_lab::evaluation::{Records, Run, RunRecord, Suite, Training, all_runs, page, summary};
 use mingle_lab::methods::MethodSuite;
 use mingle_lab::simulation::SwarmProgress;
 use mingle_peer::Result;
 use mingle_peer::output_file;
 
+use super::threads_or_all;
 use crate::cli::EvaluateArgs;
 use crate::{out, topology};
 
@@ -48,7 +49,7 @@ fn designs(arguments: &EvaluateArgs, json: bool) -> Result {
         let ended = record.curve.last().map(standing).unwrap_or_default();
         Ok((record, ended))
     };
-    parallel::run_all(&names, threads(arguments), simulate, |at, record: RunRecord| {
+    parallel::run_all(&names, threads_or_all(arguments.threads).get(), simulate, |at, record: RunRecord| {
         let run = missing[at];
         let path = record.plan_file(&plans);
         if !path.exists() {
@@ -68,11 +69,6 @@ fn designs(arguments: &EvaluateArgs, json: bool) -> Result {
         remark!("wrote {}", report.display());
     }
     Ok(())
-}
-
-fn threads(arguments: &EvaluateArgs) -> usize {
-    let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
-    arguments.threads.map_or_else(cores, NonZero::get)
 }
 
 fn command(suite: &Path) -> String {
@@ -105,8 +101,7 @@ fn training_of(run: &Run) -> TrainingOptions {
         seed: run.seed,
         device,
         evaluate_every: run.evaluate_every,
-        privacy: PrivacyOptions::default(),
-        personal: Vec::new(),
+        ..TrainingOptions::default()
     }
 }
 

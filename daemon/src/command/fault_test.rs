@@ -4,7 +4,6 @@
 
 mod days;
 
-use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -16,6 +15,7 @@ use mingle_peer::{Error, ErrorKind, Result, output_file, results};
 use mingle_protocol::Robust;
 use mingle_protocol::sim::{Profile, Variant};
 
+use super::threads_or_all;
 use crate::cli::{FaultProfile, FaultTestArgs, Profiles};
 use crate::out;
 
@@ -63,7 +63,7 @@ pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode>
 fn run(arguments: &FaultTestArgs, profile: Profile) -> Result<ProfileReport> {
     let seeds = arguments.first..arguments.first + arguments.seeds;
     let variant = Variant { injected_bug: arguments.inject, robust: arguments.robust };
-    let campaign = Campaign { profile, seeds, variant, threads: threads(arguments) };
+    let campaign = Campaign { profile, seeds, variant, threads: threads_or_all(arguments.threads) };
     let progress = progress(profile.name(), arguments.seeds);
     let began = Instant::now();
     let mut found = ProfileReport::new(&campaign);
@@ -89,7 +89,7 @@ fn run_sums(arguments: &FaultTestArgs) -> Result<ProfileReport> {
     let progress = progress(SUMS, arguments.seeds);
     let began = Instant::now();
     let mut found = ProfileReport::of_sums(arguments.first);
-    run_seeds(seeds, threads(arguments), sums::run_sums, |outcome| {
+    run_seeds(seeds, threads_or_all(arguments.threads), sums::run_sums, |outcome| {
         found.add_sums(outcome);
         progress.set_message(table::progress(&found));
         progress.inc(1);
@@ -124,10 +124,6 @@ fn write_journal(failing: &mut FailingSeed, arguments: &FaultTestArgs) -> Result
 /// Time and memory of this process since `began`.
 fn cost(began: Instant) -> Cost {
     Cost { wall: began.elapsed(), peak_memory_bytes: results::peak_resident_bytes() }
-}
-
-fn threads(arguments: &FaultTestArgs) -> NonZeroUsize {
-    arguments.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
 }
 
 /// A progress line on a terminal, nothing elsewhere.

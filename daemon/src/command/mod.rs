@@ -51,6 +51,7 @@ mod topology_show;
 mod wait;
 mod watch;
 
+use std::num::NonZero;
 use std::process::ExitCode;
 
 use mingle_peer::Result;
@@ -125,4 +126,9 @@ fn topology(command: TopologyCommand, json: bool) -> Result {
         TopologyCommand::Convert(arguments) => topology_convert::convert(&arguments, json),
         TopologyCommand::Generate(arguments) => topology_convert::generate(&arguments, json),
     }
+}
+
+/// The number of threads that the user wants, or one for each core.
+fn threads_or_all(wanted: Option<NonZero<usize>>) -> NonZero<usize> {
+    wanted.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN)
 }

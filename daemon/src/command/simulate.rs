@@ -20,7 +20,7 @@ use mingle_planner::{DesignOptions, ExtraEdges, Method, Plan};
 use mingle_protocol::{ChosenCodec, Codec, CodecChoice, Robust};
 use serde::Serialize;
 
-use super::{design_request, plan_make::parse_extra_edges};
+use super::{design_request, plan_make::parse_extra_edges, threads_or_all};
 use crate::cli::{LastRounds, SimulateArgs, Switch};
 use crate::{limits, out, topology};
 
@@ -76,7 +76,7 @@ fn train(arguments: &SimulateArgs, json: bool) -> Result {
     let plan = plan_of(arguments)?;
     conditions.momentum = plan::momentum(arguments.momentum_across_rounds, &plan)?;
     conditions.rounds = Some(rounds).filter(|rounds| arguments.last_rounds == LastRounds::Mix && *rounds < MOST_ROUNDS);
-    let threads = threads(arguments);
+    let threads = threads_or_all(arguments.threads).get();
     let test_samples = arguments.test_samples.map(std::num::NonZero::get);
     let remark = |remark: &String| out::remark(format_args!("note: {remark}"));
     let mut learners = learners(&arguments.training(rounds), plan.node_count(), test_samples, threads, remark)?;
@@ -128,12 +128,6 @@ fn train(arguments: &SimulateArgs, json: bool) -> Result {
         conclude(&report, goal.target, tokens, (began.elapsed(), learnt));
     }
     Ok(())
-}
-
-/// The number of threads that train.
-fn threads(arguments: &SimulateArgs) -> usize {
-    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    arguments.threads.map_or_else(cores, std::num::NonZero::get)
 }
 
 fn conditions(arguments: &SimulateArgs) -> Result<Conditions> {

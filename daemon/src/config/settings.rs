@@ -147,6 +147,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting(Group::Training, "threads", "MINGLE_THREADS", ValueForm::Whole, "2"),
     setting(Group::Training, "priority", "MINGLE_PRIORITY", ValueForm::Text, r#""low""#),
     setting(Group::Training, "evaluate_every", "MINGLE_EVALUATE_EVERY", ValueForm::Whole, "10"),
+    setting(Group::Training, "evaluate_samples", "MINGLE_EVALUATE_SAMPLES", ValueForm::Whole, "1000"),
     setting(Group::Exchange, "wait", "MINGLE_WAIT", ValueForm::Text, r#""bounded:4""#),
     setting(Group::Exchange, "codec", "MINGLE_CODEC", ValueForm::Text, r#""int8""#),
     setting(Group::Exchange, "momentum_across_rounds", "MINGLE_MOMENTUM_ACROSS_ROUNDS", ValueForm::Text, r#""auto""#),

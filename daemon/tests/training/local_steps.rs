@@ -50,27 +50,32 @@ fn first_local_steps(home: &Path) -> u64 {
 #[test]
 fn where_an_exchange_takes_longer_than_a_round_of_steps_the_swarm_gets_more_of_them_and_as_many_in_all() {
     let swarm = Swarm::found();
-    // Whole parcels: in four bits an exchange takes no longer than a step.
+    // Whole parcels, to two others: in four bits, or to one, an exchange may take no longer than what a script needs to be
+    // given a model and to answer.
     let task = ["--trainer", "attach", "--rounds", "300", "--codec", "f32"];
     let mut operator = swarm.start_operator(&[&["--planning", "auto"], &task[..]].concat());
     operator.address();
     let first = count_steps(swarm.home(0));
-    let mut member = swarm.join(1, &swarm.invite(1), &task);
-    let second = count_steps(swarm.home(1));
+    let ticket = swarm.invite(2);
+    let mut members = [1, 2].map(|peer| swarm.join(peer, &ticket, &task));
+    let others = [1, 2].map(|peer| count_steps(swarm.home(peer)));
     operator.wait_for("plan");
     assert_eq!(first_local_steps(&swarm.home(0)), 10, "nobody has measured anything");
     let chosen = operator.wait_through_rounds_for("local_steps");
     let steps = chosen["steps"].as_u64().unwrap();
     assert!(steps > 10 && chosen["exchange_s"].as_f64() > chosen["local_step_s"].as_f64(), "{chosen}");
     operator.wait_through_rounds_for("new_plan");
-    for peer in [&mut operator, &mut member] {
-        peer.wait_through_rounds_for("done");
+    operator.wait_through_rounds_for("done");
+    for member in &mut members {
+        member.wait_through_rounds_for("done");
     }
-    // 3,000 within a tenth: each new plan cuts off a round and rounds up the number of those that are left.
-    for taken in [first, second].map(|trainer| trainer.join().unwrap()) {
-        assert!((2_700..=3_300).contains(&taken), "{taken} steps, {steps} in a round");
+    // 3,000 and some more, as each new plan rounds up the number of the rounds that are left, less the rounds that do not train:
+    // one that each new plan cuts off, and the last ones, which only mix.
+    let steps_left_out = 10 * steps.max(50);
+    for taken in [first].into_iter().chain(others).map(|trainer| trainer.join().unwrap()) {
+        assert!((3_000 - steps_left_out..=3_300).contains(&taken), "{taken} steps, {steps} in a round");
     }
-    for home in [0, 1].map(|peer| swarm.home(peer)) {
+    for home in [0, 1, 2].map(|peer| swarm.home(peer)) {
         let summary = read_json(&home.join("summary.json"));
         assert_eq!(summary["rounds"], summary["rounds_wanted"], "{summary}");
         assert!(summary["rounds"].as_u64().unwrap() < 300, "{summary}");

@@ -454,3 +454,16 @@ fn a_training_that_diverges_ends_with_a_sentence_and_an_exit_code() {
         .unwrap();
     assert_fails(&demo, 7, &["training has diverged"]);
 }
+
+#[test]
+fn models_are_judged_by_as_many_held_out_samples_as_were_asked_for() {
+    let pair = Pair::new();
+    let mut peers = pair.start(&[&SHORT[..], &["--evaluate-samples", "50"]].concat());
+    for peer in &mut peers {
+        assert_eq!(peer.wait_for("task")["test_samples"], 50);
+        let accuracy = peer.wait_for("done")["metrics"]["accuracy"].as_f64().unwrap();
+        assert!((accuracy * 50.0 - (accuracy * 50.0).round()).abs() < 1e-9, "{accuracy} is no share of 50");
+    }
+    let none = run(&["run", "--home", text(&pair.home(0)), "--evaluate-samples", "0"]);
+    assert_fails(&none, 2, &["--evaluate-samples"]);
+}

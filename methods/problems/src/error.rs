@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mingle_models::DeviceError;
 use mingle_solving::RulesError;
@@ -36,6 +36,14 @@ pub enum ProblemFileError {
         /// The names of all kinds.
         known: String,
     },
+    /// An error that does not name the file in which it is.
+    #[error("the problem {}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The error.
+        source: Box<ProblemFileError>,
+    },
     /// A key has an invalid value.
     #[error("{0}")]
     Value(String),
@@ -56,4 +64,14 @@ pub enum ProblemFileError {
         /// The reason.
         source: DeviceError,
     },
+}
+
+impl ProblemFileError {
+    /// The same error with the name of its file.
+    pub(crate) fn of_file(self, path: &Path) -> Self {
+        match self {
+            Self::Unreadable { .. } | Self::Text { .. } | Self::Kind { .. } | Self::File { .. } => self,
+            _ => Self::File { path: path.to_owned(), source: Box::new(self) },
+        }
+    }
 }

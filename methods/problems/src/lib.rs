@@ -48,7 +48,7 @@ pub use learned::{learned_files, learned_table, round_line};
 /// The file cannot be read, has an invalid value, or has a kind that is not known.
 pub fn read(path: &Path, spectra: Option<PathBuf>) -> Result<Option<Arc<dyn RoundTask>>, ProblemFileError> {
     match file::read_text(path)? {
-        Some(text) => task(&text, path, spectra),
+        Some(text) => task(&text, path, spectra).map_err(|error| error.of_file(path)),
         None => Ok(None),
     }
 }
@@ -59,7 +59,7 @@ pub fn read(path: &Path, spectra: Option<PathBuf>) -> Result<Option<Arc<dyn Roun
 /// The file cannot be read, is about something else, or has an invalid value.
 pub fn read_for_trainer(path: &Path) -> Result<FederatedSettings, ProblemFileError> {
     let text = file::read_text(path)?.unwrap_or_default();
-    kinds::settings_for_trainer(&text, path)
+    kinds::settings_for_trainer(&text, path).map_err(|error| error.of_file(path))
 }
 
 /// As [`read`], of a text that stands for the file `path`: paths in it are relative to that file's folder.

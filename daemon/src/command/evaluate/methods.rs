@@ -13,7 +13,8 @@ use mingle_peer::{Error, ErrorKind, Result, output_file, plan};
 use mingle_planner::{DesignOptions, Method, Plan, Topology};
 use mingle_solving::{RoundRecord, RoundTask};
 
-use super::{command, parallel, threads};
+use super::super::threads_or_all;
+use super::{command, parallel};
 use crate::cli::EvaluateArgs;
 use crate::out;
 use crate::rounds::SPECTRA;
@@ -45,7 +46,7 @@ pub(super) fn execute(arguments: &EvaluateArgs, suite: &MethodSuite, json: bool)
         let ended = standing(record.best_round, &record.metrics, &record.mean);
         Ok((record, ended))
     };
-    parallel::run_all(&names, threads(arguments), learn, |_, record| {
+    parallel::run_all(&names, threads_or_all(arguments.threads).get(), learn, |_, record| {
         records.add(record).map_err(errors::records_error)
     })?;
     let done: Vec<&MethodRecord> = runs.iter().filter_map(|run| records.get(&run.key())).collect();
