@@ -42,7 +42,7 @@ pub enum ProblemFileError {
         /// The file.
         path: PathBuf,
         /// The error.
-        source: Box<ProblemFileError>,
+        source: Box<Self>,
     },
     /// A key has an invalid value.
     #[error("{0}")]
