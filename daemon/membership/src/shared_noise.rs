@@ -140,7 +140,7 @@ fn unit(length: usize, place: usize) -> Vec<f64> {
     vector
 }
 
-/// What nodes hold after a step, from what they held before.
+/// The numerators of all nodes after a step, from those before it, `[nodes][nodes]`.
 fn after_step(before: &[Vec<f64>], schedule: &Schedule, step: u64) -> Vec<Vec<f64>> {
     let mut after = vec![vec![0.0; before.len()]; before.len()];
     let mut add = |to: NodeId, share: f64, held: &[f64]| {

@@ -139,8 +139,7 @@ fn privacy(spending: &PrivacySpending) -> String {
     let most = settings.epsilon_max();
     let delta = settings.delta();
     let left = if *is_spent { "spent: no more local steps".to_owned() } else { format!("{changes_left} more to come") };
-    let against = settings.colluders().map(|colluders| format!(" against any {colluders} members"));
-    let against = against.unwrap_or_default();
+    let against = settings.against_whom();
     format!("privacy: epsilon {epsilon:.3} of {most} at delta {delta:e}{against}  {changes} changes  {left}")
 }
 

@@ -131,6 +131,12 @@ impl PrivacySettings {
         self.colluders
     }
 
+    /// The words for the members against whom the noise protects, after a figure that holds against them: empty for all
+    /// others together.
+    pub fn against_whom(&self) -> String {
+        self.colluders.map_or_else(String::new, |colluders| format!(" against any {colluders} members"))
+    }
+
     /// The largest L2 norm of a change.
     pub fn clip(&self) -> f64 {
         self.clip

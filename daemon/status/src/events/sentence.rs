@@ -321,8 +321,7 @@ fn of_privacy(spending: &PrivacySpending) -> String {
     let noise = settings.noise();
     let most = settings.epsilon_max();
     let delta = settings.delta();
-    let against = settings.colluders().map(|colluders| format!(" against any {colluders} members"));
-    let against = against.unwrap_or_default();
+    let against = settings.against_whom();
     let spent = format!("epsilon {epsilon:.3} of {most} at delta {delta:e}{against} for {changes} changes");
     if *is_spent {
         return format!(
