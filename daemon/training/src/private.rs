@@ -84,7 +84,7 @@ impl PrivateTraining {
     /// Warns, once a plan, that changes have all of their noise from this peer.
     fn warn_of_own_noise(&mut self, plan: &[u8; 32], reason: NoiseNotUsable) {
         if self.warned_under.replace(*plan) != Some(*plan) {
-            tracing::warn!(
+            tracing::error!(
                 "all noise on a change is this peer's own, and that which others share with it stays: {reason}"
             );
         }
