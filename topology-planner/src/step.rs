@@ -121,6 +121,14 @@ impl MixingStep {
         &self.slots
     }
 
+    /// The slot of each link of a node, with its receiver, by slot. A node may have several slots in a step, for different
+    /// receivers; none where there are no slots. O(links).
+    pub fn slots_from(&self, sender: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let numbered = self.slots.iter().enumerate();
+        let links = numbered.flat_map(|(slot, links)| links.iter().map(move |link| (link, slot)));
+        links.filter(move |(link, _)| link.from == sender).map(|(link, slot)| (link.to, slot))
+    }
+
     /// `W_ii` of one node. O(log n).
     #[must_use]
     pub fn keep_of(&self, node: usize) -> f64 {

@@ -6,6 +6,7 @@
 //!   Encoder       its bytes              |   UDP multicast   |         Assembly   one object
 //!   SenderKey     sealed in a packet     +-------------------+       ObjectReception    what to say of it, and when
 //!   Pacer         not too fast                                            |
+//!   Rhythm        in this node's slots                                    |
 //!        ^                                                                |
 //!        +---------------  Word: got it, lack so many symbols  <----------+
 //!                          (on the stream of each link)
@@ -29,6 +30,7 @@ mod packet;
 mod rate;
 mod reception;
 mod seal;
+mod slots;
 mod store;
 mod transmission;
 mod word;
@@ -37,12 +39,13 @@ pub use assembly::{Assembly, Placed};
 pub use code::CodeError;
 pub use encoder::Encoder;
 pub use geometry::{Geometry, MAX_BLOCK_SYMBOLS, SymbolPlace};
-pub use medium::{MediumError, MulticastOptions, PayloadMedium, group_of};
+pub use medium::{MediumError, MulticastOptions, PayloadMedium, SlotChoice, SlotChoiceError, group_of};
 pub use pacing::{Pacer, RateControl};
 pub use packet::{DEFAULT_PACKET_BYTES, PACKET_OVERHEAD, PacketHead, symbol_bytes};
 pub use rate::{AirRate, AirRateError};
 pub use reception::ObjectReception;
 pub use seal::{SECRET_BYTES, SenderKey};
+pub use slots::{BeaconOutcome, Pauses, Rhythm, SlotBeacon, SlotLength, SlotTable, SlotWindow, StepSlots};
 pub use store::{ObjectStore, PacketMeaning, StoreCounts, StoreLimits};
 pub use transmission::{MAX_PASSES, Transmission, TransmissionStep};
 pub use word::{ObjectName, Word};

@@ -32,6 +32,46 @@ pub struct MulticastOptions {
     pub interface: Option<String>,
 }
 
+/// A peer's choice about the slots of its plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlotChoice {
+    /// It does where the plan is for a shared channel and the rate is given.
+    #[default]
+    Auto,
+    /// It does, and says why where it cannot.
+    On,
+    /// It sends payloads when they are ready.
+    Off,
+}
+
+/// A text is no choice of slots.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{0}` is no choice of slots: write auto, on or off")]
+pub struct SlotChoiceError(String);
+
+impl FromStr for SlotChoice {
+    type Err = SlotChoiceError;
+
+    fn from_str(text: &str) -> Result<Self, SlotChoiceError> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "on" => Ok(Self::On),
+            "off" => Ok(Self::Off),
+            _ => Err(SlotChoiceError(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for SlotChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::On => "on",
+            Self::Off => "off",
+        })
+    }
+}
+
 /// A text is no medium.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MediumError {

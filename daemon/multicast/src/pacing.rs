@@ -14,6 +14,11 @@ const MOST_BITS: u64 = 1_000_000_000;
 /// Losses below which the rate grows, and above which it shrinks.
 const FEW_LOST: f64 = 0.005;
 const MANY_LOST: f64 = 0.03;
+/// The part of a loss that is still expected after a pass without.
+const LOSS_KEPT: f64 = 0.98;
+/// Bounds of the share of repair symbols that is sent ahead. A slot has room for the larger one.
+const LEAST_AHEAD: f64 = 1.0 / 32.0;
+const MOST_AHEAD: f64 = 0.25;
 const FASTER: f64 = 1.25;
 const SLOWER: f64 = 0.7;
 
@@ -30,7 +35,15 @@ pub struct Pacer {
 impl Pacer {
     /// A full bucket, for packets of this length.
     pub fn new(packet_bytes: u16) -> Self {
-        let burst_bytes = BURST_PACKETS * f64::from(packet_bytes);
+        Self::of_burst(BURST_PACKETS * f64::from(packet_bytes))
+    }
+
+    /// A bucket for slots: two packets at once, so that none waits long in the interface, and beacons are of the present.
+    pub fn in_slots(packet_bytes: u16) -> Self {
+        Self::of_burst(2.0 * f64::from(packet_bytes))
+    }
+
+    fn of_burst(burst_bytes: f64) -> Self {
         Self { burst_bytes, tokens: burst_bytes, filled_at: Duration::ZERO }
     }
 
@@ -54,12 +67,14 @@ impl Pacer {
 pub struct RateControl {
     given: Option<AirRate>,
     rate: AirRate,
+    /// The share of recent passes that receivers lost; it falls slowly.
+    lost: f64,
 }
 
 impl RateControl {
     /// The given rate, or an adaptive one.
     pub fn new(given: Option<AirRate>) -> Self {
-        Self { given, rate: given.unwrap_or(AirRate::of_bits_per_second(FIRST_BITS)) }
+        Self { given, rate: given.unwrap_or(AirRate::of_bits_per_second(FIRST_BITS)), lost: 0.0 }
     }
 
     /// The present rate.
@@ -67,8 +82,15 @@ impl RateControl {
         self.rate
     }
 
+    /// The share of repair symbols to be sent with an object in a slot: what recent losses would have needed, and some more.
+    pub fn repair_ahead(&self) -> f64 {
+        let needed = self.lost / (1.0 - self.lost.min(0.5));
+        (1.25 * needed).clamp(LEAST_AHEAD, MOST_AHEAD)
+    }
+
     /// Learns the share of a pass that the receiver lost that lost most.
     pub fn learn(&mut self, lost: f64) {
+        self.lost = lost.max(self.lost * LOSS_KEPT);
         if self.given.is_some() {
             return;
         }

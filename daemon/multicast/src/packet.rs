@@ -5,7 +5,7 @@
 //!   symbol, sealed, with the 16 bytes of its tag
 //! ```
 //!
-//! Object 0 is no object: its packets are probes, whose symbol number counts them.
+//! Object 0 is no object: its packets are probes, whose symbol number counts them, and from number 2^31 on beacons of slots.
 
 /// Length of a packet, unless another is chosen: it fits each path on which IPv6 works.
 pub const DEFAULT_PACKET_BYTES: u16 = 1_200;
@@ -14,6 +14,8 @@ pub const PACKET_OVERHEAD: usize = HEAD_BYTES + TAG_BYTES;
 pub(crate) const HEAD_BYTES: usize = 17;
 pub(crate) const TAG_BYTES: usize = 16;
 const VERSION: u8 = 1;
+/// The first number of a beacon.
+pub(crate) const FIRST_BEACON: u32 = 1 << 31;
 
 /// The head of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +39,11 @@ impl PacketHead {
     /// A probe.
     pub fn probe(key: u32, number: u32) -> Self {
         Self { key, object: 0, object_bytes: 0, symbol: number }
+    }
+
+    /// A beacon of slots. Numbers begin again after 2^31 of them, more than a key lasts.
+    pub fn beacon(key: u32, number: u32) -> Self {
+        Self { key, object: 0, object_bytes: 0, symbol: FIRST_BEACON | number }
     }
 
     /// The bytes of the head.

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::assembly::{Assembly, Placed};
 use crate::geometry::Geometry;
-use crate::packet::PacketHead;
+use crate::packet::{FIRST_BEACON, PacketHead};
 use crate::seal::{SECRET_BYTES, SenderKey};
+use crate::slots::SlotBeacon;
 use crate::word::ObjectName;
 
 /// Bounds of a symbol. Shorter ones would cost more memory than they hold, longer ones fit no jumbo frame.
@@ -55,6 +56,13 @@ pub enum PacketMeaning {
         key: u32,
         /// Number of the probe.
         probe: u32,
+    },
+    /// A beacon of a sender's slots.
+    Beacon {
+        /// The sender.
+        sender: u32,
+        /// Its times.
+        beacon: SlotBeacon,
     },
     /// A symbol of a sender's object.
     Symbol {
@@ -118,12 +126,19 @@ impl ObjectStore {
         };
         self.counts.bytes += packet.len() as u64;
         let PacketHead { key, object, object_bytes, symbol } = head;
-        if object == 0 {
+        if object == 0 && symbol < FIRST_BEACON {
             return PacketMeaning::Probe { sender, key, probe: symbol };
+        }
+        let text = &packet[crate::packet::HEAD_BYTES..packet.len() - crate::packet::TAG_BYTES];
+        if object == 0 {
+            if let Some(beacon) = SlotBeacon::decode(text) {
+                return PacketMeaning::Beacon { sender, beacon };
+            }
+            self.counts.refused += 1;
+            return PacketMeaning::Useless;
         }
         let geometry = Geometry::new(object_bytes as usize, symbol_bytes);
         let name = ObjectName { key, object };
-        let text = &packet[crate::packet::HEAD_BYTES..packet.len() - crate::packet::TAG_BYTES];
         match geometry.map(|geometry| self.put(sender, name, geometry, symbol, text)) {
             Some(Some((Placed::New, completes))) => return PacketMeaning::Symbol { sender, object: name, completes },
             Some(Some((Placed::Surplus, _))) => self.counts.surplus += 1,

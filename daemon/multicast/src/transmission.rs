@@ -42,6 +42,8 @@ pub struct Transmission {
     phase: Phase,
     /// The last answers of receivers that lack something.
     receivers: BTreeMap<u64, Option<Vec<u16>>>,
+    /// Repair symbols of each block that are still to be sent with the object itself, before receivers are asked.
+    ahead: Vec<u32>,
     /// The next repair symbol of each block; past the last one it begins again.
     next_repair: Vec<u32>,
     /// Symbols of the present pass, and of all.
@@ -83,11 +85,19 @@ impl Transmission {
             pass: 0,
             phase: Phase::Sources { next: 0 },
             receivers: BTreeMap::new(),
+            ahead: Vec::new(),
             next_repair: vec![0; blocks],
             sent_in_pass: 0,
             sent: 0,
             lost: None,
         }
+    }
+
+    /// Sends repair symbols with the object itself, this share of the source symbols of each block, so that losses of that
+    /// size need no second pass.
+    pub fn repair_ahead(&mut self, share: f64) {
+        let of = |block| (f64::from(self.geometry.block_len(block)) * share.clamp(0.0, 1.0)).ceil() as u32;
+        self.ahead = (0..self.geometry.blocks()).map(of).collect();
     }
 
     /// Adds a receiver. `false` if the attempt is over.
@@ -146,6 +156,9 @@ impl Transmission {
                     let symbol = self.next_repair_of(block);
                     return self.symbol(symbol);
                 }
+                Phase::Sources { .. } if !self.ahead.is_empty() => {
+                    self.phase = Phase::Repairs { left: std::mem::take(&mut self.ahead), block: 0 };
+                }
                 Phase::Sources { .. } | Phase::Repairs { .. } => self.phase = Phase::Asking { questions: 0 },
                 Phase::Asking { questions } => {
                     let questions = *questions + 1;
@@ -167,7 +180,7 @@ impl Transmission {
     /// Returns `true` if a symbol is to be sent next.
     pub fn has_symbols(&self) -> bool {
         match &self.phase {
-            Phase::Sources { next } => *next < self.geometry.sources(),
+            Phase::Sources { next } => *next < self.geometry.sources() || !self.ahead.is_empty(),
             Phase::Repairs { left, block } => left[(*block).min(left.len())..].iter().any(|left| *left > 0),
             _ => false,
         }
@@ -221,7 +234,10 @@ impl Transmission {
         if lost == 0 {
             return Phase::Asking { questions };
         }
-        let share = lost as f64 / self.sent_in_pass.max(1) as f64;
+        // Repair symbols that were sent ahead have made good for as many lost ones.
+        let ahead =
+            if self.pass == 0 { self.sent_in_pass.saturating_sub(u64::from(self.geometry.sources())) } else { 0 };
+        let share = (lost + ahead) as f64 / self.sent_in_pass.max(1) as f64;
         self.lost = Some(share.min(1.0));
         let expected = share.min(MOST_EXPECTED_LOSS);
         let with_losses = |needed: u32| (f64::from(needed) / (1.0 - expected)).ceil() as u32;
