@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use mingle_builtin::options::TrainingOptions;
-use mingle_net::multicast::{AirRate, MulticastOptions, PayloadMedium};
+use mingle_net::multicast::{AirRate, MulticastOptions, PayloadMedium, SlotChoice};
 use mingle_peer::{Error, ErrorKind, Result};
 use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust};
 
@@ -37,6 +37,8 @@ pub struct DemoOptions {
     pub medium: PayloadMedium,
     /// The rate of packets of multicast.
     pub air_rate: Option<AirRate>,
+    /// The choice about slots of the plan.
+    pub slots: SlotChoice,
     /// The treatment of models that are far from a peer's own.
     pub robust: Robust,
     /// Momentum across rounds.
@@ -64,6 +66,7 @@ impl DemoOptions {
             codec: CodecChoice::default(),
             medium: PayloadMedium::Unicast,
             air_rate: None,
+            slots: SlotChoice::Auto,
             robust: Robust::default(),
             momentum_across_rounds: MomentumAcrossRounds::default(),
             comparison: false,

@@ -53,6 +53,7 @@ pub(crate) fn peer_arguments(demo: &DemoOptions, home: &Home, way_in: &[String])
     if demo.medium != PayloadMedium::Unicast {
         option("medium", &demo.medium_of_peers());
         demo.air_rate.iter().for_each(|rate| option("air-rate", rate));
+        option("slots", &demo.slots);
     }
     option("robust", &demo.robust);
     option("momentum-across-rounds", &demo.momentum_across_rounds);

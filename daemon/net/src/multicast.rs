@@ -13,7 +13,11 @@
 mod active;
 mod audience;
 mod error;
+mod gathering;
+mod offers;
 mod receiver;
+mod settings;
+mod slotted;
 mod socket;
 mod transmitter;
 
@@ -23,36 +27,21 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-pub use mingle_multicast::{AirRate, MulticastOptions, PayloadMedium};
-use mingle_multicast::{DEFAULT_PACKET_BYTES, ObjectName, ObjectStore, StoreLimits, Word, group_of};
+pub use mingle_multicast::{AirRate, MulticastOptions, PayloadMedium, SlotChoice, SlotLength, SlotTable, StepSlots};
+use mingle_multicast::{DEFAULT_PACKET_BYTES, ObjectName, ObjectStore, Rhythm, StoreLimits, Word, group_of};
 use mingle_protocol::{Codec, NodeId, Payload};
 use tokio::sync::{oneshot, watch};
 
-use crate::traffic::{Counters, MulticastTraffic, Traffic};
+use crate::traffic::{Counters, MulticastTraffic, SlotTraffic, Traffic};
 pub use error::MulticastError;
+pub use settings::{MulticastSettings, PlannedSlots, SlotSettings};
 pub use socket::interface_address;
 
 /// Memory of unfinished objects, unless one of each in-neighbour and two more need more.
 const STORE_BYTES: usize = 256 << 20;
 
-/// Settings of payloads by multicast.
-#[derive(Clone, Debug, Default)]
-pub struct MulticastSettings {
-    /// The group, and the interface.
-    pub options: MulticastOptions,
-    /// The rate of packets; `None` adapts it to what receivers lose.
-    pub rate: Option<AirRate>,
-}
-
-impl MulticastSettings {
-    /// The settings of a medium; `None` for unicast.
-    pub fn of(medium: &PayloadMedium, rate: Option<AirRate>) -> Option<Self> {
-        match medium {
-            PayloadMedium::Unicast => None,
-            PayloadMedium::Multicast(options) => Some(Self { options: options.clone(), rate }),
-        }
-    }
-}
+/// Longest time that words wait for a slot to end. Neighbours lose patience after 5 s.
+const LONGEST_QUIET: Duration = Duration::from_secs(2);
 
 /// The multicast of one plan, for the tasks of its streams. Its threads end once all of them have dropped it.
 pub(crate) struct Multicast {
@@ -77,6 +66,17 @@ pub(crate) struct Shared {
     packet_bytes: AtomicU64,
     repair_bytes: AtomicU64,
     forged: AtomicU64,
+    slots: Option<Mutex<OwnSlots>>,
+}
+
+/// The slots of this peer, and what became of them.
+pub(crate) struct OwnSlots {
+    pub(crate) rhythm: Rhythm,
+    /// The end of the last payload, out or in.
+    pub(crate) busy_until: Option<Duration>,
+    /// In-neighbours whose slots have another length, until that is reported.
+    pub(crate) others: BTreeMap<u32, Duration>,
+    pub(crate) traffic: SlotTraffic,
 }
 
 /// The way of sentences for people. It must not block.
@@ -89,7 +89,7 @@ pub(crate) enum Order {
     /// It has ended.
     Leave { link: u64 },
     /// A payload for the neighbour. The answer is its name, or `None` if it is to go by stream.
-    Offer { link: u64, payload: Payload, answer: oneshot::Sender<Option<ObjectName>> },
+    Offer { link: u64, step: u64, payload: Payload, answer: oneshot::Sender<Option<ObjectName>> },
     /// A word of the neighbour.
     Said { link: u64, word: Word },
 }
@@ -107,6 +107,7 @@ impl Multicast {
         in_neighbours: usize,
         notices: Notices,
     ) -> Result<Arc<Self>, MulticastError> {
+        settings.no_slots.iter().for_each(|reason| notices(format!("payloads keep no slots: {reason}")));
         let group = settings.options.group.unwrap_or_else(|| group_of(plan_hash));
         let sockets = socket::open(group, settings.options.interface.as_deref())?;
         let object_bytes = Codec::ALL.into_iter().map(|codec| codec.encoded_len(dimension)).max().unwrap_or_default();
@@ -125,6 +126,7 @@ impl Multicast {
             packet_bytes: AtomicU64::new(0),
             repair_bytes: AtomicU64::new(0),
             forged: AtomicU64::new(0),
+            slots: settings.slots.as_ref().map(|slots| Mutex::new(OwnSlots::of(slots))),
         });
         let (orders, taken) = mpsc::channel();
         let transmitter =
@@ -153,6 +155,15 @@ impl Multicast {
         self.next_link.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Waits until words for a neighbour collide with no payload of a sender out of range.
+    pub(crate) async fn wait_for_words_to(&self, neighbour: NodeId) {
+        let now = self.shared.now();
+        let quiet = self.shared.slots().and_then(|slots| slots.rhythm.quiet_for(neighbour.0, now));
+        if let Some(quiet) = quiet {
+            tokio::time::sleep(quiet.min(LONGEST_QUIET)).await;
+        }
+    }
+
     /// Gives an order. If the transmitter has ended, it is lost: receivers then ask for payloads by stream.
     pub(crate) fn order(&self, order: Order) {
         let _ = self.orders.send(order);
@@ -168,6 +179,7 @@ impl Multicast {
             repair_bytes: of(&self.shared.repair_bytes),
             strange_packets: counts.strange,
             refused_packets: counts.refused + of(&self.shared.forged),
+            slots: self.shared.slots().map(|slots| slots.traffic()),
             ..MulticastTraffic::default()
         };
         Traffic::of_packets(multicast, counts.bytes)
@@ -206,11 +218,41 @@ impl Shared {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).get(&node.0).copied()
     }
 
+    /// The slots, if payloads keep any.
+    pub(crate) fn slots(&self) -> Option<MutexGuard<'_, OwnSlots>> {
+        self.slots.as_ref().map(|slots| slots.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Notes that a payload came or was sent just now: what is ready next was worked on since then.
+    pub(crate) fn note_busy(&self) {
+        let now = self.now();
+        self.slots().into_iter().for_each(|mut slots| slots.busy_until = Some(now));
+    }
+
     /// Counts an object that is not the announced payload.
     pub(crate) fn note_forged(&self) {
         self.forged.fetch_add(1, Ordering::Relaxed);
     }
 }
 
+impl OwnSlots {
+    fn of(settings: &SlotSettings) -> Self {
+        let SlotSettings { table, nodes, node, length } = settings;
+        let rhythm = Rhythm::new(table.clone(), *nodes, node.0, *length);
+        Self { rhythm, busy_until: None, others: BTreeMap::new(), traffic: SlotTraffic::default() }
+    }
+
+    /// The counts, with the present lengths.
+    fn traffic(&self) -> SlotTraffic {
+        let micros = |time: Duration| time.as_micros() as u64;
+        SlotTraffic {
+            slot_us: micros(self.rhythm.slot()),
+            round_us: micros(self.rhythm.round()),
+            pause_us: micros(self.rhythm.pause()),
+            ..self.traffic
+        }
+    }
+}
+
 /// Bytes of a packet.
-pub(crate) const PACKET_BYTES: u16 = DEFAULT_PACKET_BYTES;
+pub const PACKET_BYTES: u16 = DEFAULT_PACKET_BYTES;

@@ -95,6 +95,60 @@ pub struct MulticastTraffic {
     pub strange_packets: u64,
     /// Packets received from in-neighbours that make no sense or are beyond a limit, and payloads without their hash.
     pub refused_packets: u64,
+    /// The slots in which payloads were sent, where a plan has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slots: Option<SlotTraffic>,
+}
+
+/// Payloads in slots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotTraffic {
+    /// Length of a slot in microseconds.
+    pub slot_us: u64,
+    /// Mean length of a round in microseconds, with its pauses.
+    pub round_us: u64,
+    /// The pause before a round in microseconds: what nodes need for training beyond the slots of others.
+    pub pause_us: u64,
+    /// Payloads sent in the slot of their step.
+    pub on_time: u64,
+    /// Payloads that were ready after it, and were sent in a later one.
+    pub late: u64,
+    /// Payloads that did not fit into one slot, and took more.
+    pub split: u64,
+    /// Beacons of in-neighbours that make no sense.
+    pub refused_beacons: u64,
+}
+
+impl SlotTraffic {
+    /// A short description for people.
+    pub fn words(&self) -> String {
+        let ms = |micros: u64| micros as f64 / 1e3;
+        let mut words = format!(
+            "slots of {:.1} ms, rounds of {:.0} ms, {:.0} ms of it pause: {} payloads on time, {} late",
+            ms(self.slot_us),
+            ms(self.round_us),
+            ms(self.pause_us),
+            self.on_time,
+            self.late,
+        );
+        if self.split > 0 {
+            words += &format!(", {} in several slots", self.split);
+        }
+        words
+    }
+}
+
+impl AddAssign for SlotTraffic {
+    /// Adds the counts; the lengths are those of the second.
+    fn add_assign(&mut self, other: Self) {
+        *self = Self {
+            on_time: self.on_time + other.on_time,
+            late: self.late + other.late,
+            split: self.split + other.split,
+            refused_beacons: self.refused_beacons + other.refused_beacons,
+            ..other
+        };
+    }
 }
 
 impl MulticastTraffic {
@@ -110,6 +164,7 @@ impl MulticastTraffic {
         if self.resorted_parcels > 0 {
             words += &format!(", {} parcels by stream in the end", self.resorted_parcels);
         }
+        self.slots.iter().for_each(|slots| words += &format!("; {}", slots.words()));
         words
     }
 }
@@ -125,6 +180,13 @@ impl AddAssign for MulticastTraffic {
         self.repair_bytes += other.repair_bytes;
         self.strange_packets += other.strange_packets;
         self.refused_packets += other.refused_packets;
+        self.slots = match (self.slots, other.slots) {
+            (Some(mut slots), Some(more)) => {
+                slots += more;
+                Some(slots)
+            }
+            (slots, more) => more.or(slots),
+        };
     }
 }
 

@@ -21,6 +21,7 @@ mod reach;
 mod relaying;
 mod relays;
 mod searches;
+mod signs_of_life;
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -45,11 +46,8 @@ use listening::is_loopback;
 pub use open_stream::{accept, open_stream};
 pub use outlook::Outlook;
 pub use reach::Reach;
+pub use signs_of_life::SignsOfLife;
 
-/// Idle time after which a QUIC connection counts as dead. A killed process is noticed within this time.
-const QUIC_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Keep-alive interval of QUIC: keeps NAT mappings open, and is well inside the idle timeout.
-const QUIC_KEEP_ALIVE: Duration = Duration::from_millis(1500);
 /// Connections that carry no stream are closed after this time.
 const UNUSED_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
 /// Events that wait for the daemon; more are dropped.
@@ -119,6 +117,8 @@ pub struct NetworkOptions<'a> {
     pub before: &'a [Multiaddr],
     /// `true` to announce the addresses on the local network, and to use those that others announce.
     pub mdns: bool,
+    /// The pace at which idle connections show that they live.
+    pub signs_of_life: SignsOfLife,
 }
 
 /// A handle on the network task; the task ends when the handle is dropped.
@@ -147,7 +147,7 @@ impl Network {
         registry: &mut Registry,
     ) -> Result<(Self, mpsc::Receiver<NetworkEvent>), NetworkError> {
         let known = KnownPeers::default();
-        let mut swarm = build_swarm(keypair, &known, options.mdns)?;
+        let mut swarm = build_swarm(keypair, &known, options)?;
         let addresses = listening::listen_on_all(&mut swarm, options).await?;
         // A peer with a reservation at this relay advertises these addresses to others.
         let only_loopback = addresses.iter().all(is_loopback);
@@ -214,18 +214,24 @@ impl Drop for Network {
     }
 }
 
-fn build_swarm(keypair: &Keypair, known: &KnownPeers, with_mdns: bool) -> Result<Swarm<Behaviour>, NetworkError> {
+fn build_swarm(
+    keypair: &Keypair,
+    known: &KnownPeers,
+    options: &NetworkOptions<'_>,
+) -> Result<Swarm<Behaviour>, NetworkError> {
+    let signs = options.signs_of_life;
+    let with_mdns = options.mdns;
     let swarm = SwarmBuilder::with_existing_identity(keypair.clone())
         .with_tokio()
         .with_other_transport(|keypair| Ok(direct::over_tcp(keypair)?))
         .map_err(setup)?
-        .with_other_transport(direct::over_quic)
+        .with_other_transport(|keypair| direct::over_quic(keypair, signs))
         .map_err(setup)?
         .with_dns()
         .map_err(NetworkError::Dns)?
         .with_relay_client(noise::Config::new, yamux::Config::default)
         .map_err(setup)?
-        .with_behaviour(|keypair, relayed| Ok(Behaviour::new(keypair, relayed, known, with_mdns)?))
+        .with_behaviour(|keypair, relayed| Ok(Behaviour::new(keypair, relayed, known, with_mdns, signs)?))
         .map_err(setup)?
         .with_swarm_config(|config| config.with_idle_connection_timeout(UNUSED_CONNECTION_TIMEOUT))
         .build();

@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use libp2p::PeerId;
 use mingle_net::edge::{EdgeEvent, Edges, Greeting, StreamRefusal};
-use mingle_net::multicast::MulticastSettings;
 use mingle_net::neighbour_table::{LinkChange, NeighbourTable};
 use mingle_net::objections::{Objection, Objections};
 use mingle_net::questions::Questions;
@@ -14,6 +13,7 @@ use mingle_protocol::{Message, NodeId};
 use tokio::sync::mpsc;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::medium::PeerMedium;
 use crate::place::Place;
 use crate::timeline::Timeline;
 
@@ -62,13 +62,14 @@ impl Connections {
         place: Place,
         boot_nonce: u64,
         dimension: usize,
-        multicast: Option<&MulticastSettings>,
+        medium: Option<&PeerMedium>,
         timeline: &Timeline,
     ) -> Result<(Self, mpsc::Receiver<EdgeEvent>)> {
         let (out, inward) = place.neighbours();
         let greeting = Greeting { plan_hash: place.plan.generation().plan_hash, boot_nonce };
         let observer = Arc::new(timeline.clone());
-        let (edges, events) = Edges::start(streams, greeting, dimension, multicast, &out, &inward, observer)?;
+        let multicast = medium.map(|medium| medium.under(&place, dimension));
+        let (edges, events) = Edges::start(streams, greeting, dimension, multicast.as_ref(), &out, &inward, observer)?;
         let links = NeighbourTable::new(out.keys().copied(), inward.keys().copied());
         let task_questions = Questions::default();
         let plan_questions = Questions::default();

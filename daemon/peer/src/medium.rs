@@ -1,15 +1,24 @@
 //! The medium of payloads: checks before a peer starts, and its traffic for people.
 
-use mingle_net::multicast::{AirRate, MulticastSettings, PayloadMedium, interface_address};
+use mingle_net::multicast::{
+    AirRate, MulticastSettings, PayloadMedium, PlannedSlots, SlotChoice, SlotTable, StepSlots, interface_address,
+};
+use mingle_planner::NodeSlots;
+use mingle_protocol::CodecChoice;
 
-use crate::error::{Context, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
+use crate::place::Place;
 
-/// Checks that the interface of a medium is one of this machine. All else is found out when the plan is there, and
-/// payloads go by stream where it does not serve.
+/// Checks that the interface of a medium is one of this machine, and that slots have what they need. All else is found out
+/// when the plan is there, and payloads go by stream where multicast does not serve.
 ///
 /// # Errors
-/// No interface has the name or address, or it has no IPv4 address.
-pub fn check(medium: &PayloadMedium) -> Result {
+/// No interface has the name or address, or it has no IPv4 address. Slots are asked for without multicast or a rate.
+pub fn check(medium: &PayloadMedium, rate: Option<AirRate>, slots: SlotChoice) -> Result {
+    if slots == SlotChoice::On && (*medium == PayloadMedium::Unicast || rate.is_none()) {
+        let message = "--slots on needs --medium multicast and --air-rate: the length of a slot follows from the rate";
+        return Err(Error::new(ErrorKind::BadInput, message));
+    }
     if let PayloadMedium::Multicast(options) = medium
         && let Some(name) = &options.interface
     {
@@ -18,7 +27,26 @@ pub fn check(medium: &PayloadMedium) -> Result {
     Ok(())
 }
 
-/// The settings of multicast, where that is the medium.
-pub(crate) fn settings(medium: &PayloadMedium, rate: Option<AirRate>) -> Option<MulticastSettings> {
-    MulticastSettings::of(medium, rate)
+/// The medium of a peer's payloads, under whatever plan it has.
+#[derive(Clone, Debug)]
+pub(crate) struct PeerMedium {
+    pub(crate) settings: MulticastSettings,
+    pub(crate) slots: SlotChoice,
+    pub(crate) codec: CodecChoice,
+}
+
+impl PeerMedium {
+    /// The settings under a plan, for models of `dimension` parameters.
+    pub(crate) fn under(&self, place: &Place, dimension: usize) -> MulticastSettings {
+        let Place { plan, node, schedule, .. } = place;
+        let (out, inward) = place.neighbours();
+        let neighbours: Vec<usize> = out.keys().chain(inward.keys()).map(|node| node.index()).collect();
+        let step = |NodeSlots { count, own, last_busy, quiet }| StepSlots { slots: count, own, last_busy, quiet };
+        let steps = plan.plan.slots_of_node(node.index(), &neighbours).into_iter().map(step).collect();
+        let table = SlotTable::new(plan.plan.round_length(), steps);
+        let encodings = schedule.encodings(self.codec.under(schedule, dimension).codec);
+        let payload_bytes = encodings.parcels().keys().map(|codec| codec.encoded_len(dimension)).max().unwrap_or(0);
+        let slots = PlannedSlots { table, nodes: plan.plan.node_count(), node: *node, payload_bytes };
+        self.settings.clone().with_slots(self.slots, slots)
+    }
 }

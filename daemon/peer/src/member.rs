@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use libp2p::PeerId;
 use mingle_home::skipped_rounds::SkippedRounds;
-use mingle_net::multicast::MulticastSettings;
 use mingle_net::objections::Objection;
 use mingle_net::traffic::Traffic;
 use mingle_net::transport::{DialAttempt, Network};
@@ -20,6 +19,7 @@ use crate::event_loop::EventReceivers;
 use crate::events::{Event, EventLog, LocalStepsInUse};
 use crate::follow::serving::Followers;
 use crate::home::Home;
+use crate::medium::PeerMedium;
 use crate::membership::{self, CheckedPlan, Membership, MembershipService, PlanVerdict, RoundCosts, Wanted};
 use crate::place::Place;
 use crate::plan;
@@ -43,8 +43,8 @@ pub(crate) struct Member<'a> {
     pub board: &'a StatusBoard,
     pub interface: &'a Interface,
     pub timeline: Timeline,
-    /// Settings of multicast, where payloads go by it.
-    pub multicast: Option<MulticastSettings>,
+    /// The medium of payloads, where that is multicast.
+    pub medium: Option<PeerMedium>,
     pub started: Instant,
     /// Those who follow this peer's model, and take no part.
     pub followers: Followers,
@@ -182,8 +182,8 @@ impl Member<'_> {
         let streams = &self.network.streams;
         // Events still in the queue came over streams of the old plan.
         (self.connections, receivers.edges) = {
-            let multicast = self.multicast.as_ref();
-            Connections::open(streams, place, boot_nonce, dimension, multicast, &self.timeline)?
+            let medium = self.medium.as_ref();
+            Connections::open(streams, place, boot_nonce, dimension, medium, &self.timeline)?
         };
         Ok(())
     }

@@ -24,8 +24,9 @@ use std::time::Instant;
 
 use libp2p::{Multiaddr, PeerId};
 use libp2p_metrics::Registry;
+use mingle_net::multicast::MulticastSettings;
 use mingle_net::probe::{self, Prober};
-use mingle_net::transport::{Network, NetworkOptions};
+use mingle_net::transport::{Network, NetworkOptions, SignsOfLife};
 use mingle_protocol::Durability;
 use tokio::sync::mpsc;
 
@@ -37,7 +38,7 @@ use crate::events::{Event, EventFeed, EventLog, EventSink, Watchdog};
 use crate::follow::serving::Followers;
 use crate::home::Home;
 use crate::identity::Identity;
-use crate::medium;
+use crate::medium::{self, PeerMedium};
 use crate::member::{Member, Notices};
 use crate::membership::{self, AutoPlanner, AutomaticPlanning, Introductions, Membership, MembershipService};
 use crate::place::Place;
@@ -157,12 +158,14 @@ impl Peer {
     /// Any earlier end: no plan, neighbours that refuse it, training that fails or diverges, a disk that cannot be
     /// written, or a second request to stop.
     pub async fn run(mut self, stop: StopRequests) -> Result<Outcome> {
-        medium::check(&self.options.medium)?;
+        medium::check(&self.options.medium, self.options.air_rate, self.options.slots)?;
         self.refuse_rounds_of_problem()?;
         let mut registry = Registry::default();
         // Only a preference: unreadable addresses are overwritten below.
         let before = self.home.addresses().unwrap_or_default();
-        let options = NetworkOptions { listen: &self.options.listen, before: &before, mdns: self.options.mdns };
+        let PeerOptions { listen, mdns, medium, air_rate, slots, .. } = &self.options;
+        let signs_of_life = SignsOfLife::of(medium, *air_rate, *slots);
+        let options = NetworkOptions { listen, before: &before, mdns: *mdns, signs_of_life };
         let (network, events) = Network::start(self.identity.keypair(), &options, &mut registry).await?;
         self.home.keep_addresses(&network.addresses)?;
         let (requests, asked) = std::mem::replace(&mut self.requests, api::requests());
@@ -298,11 +301,11 @@ impl Peer {
         streams: Streams,
     ) -> Result<(EventReceivers, Member<'a>)> {
         let Streams { boot_nonce, dimension, timeline } = streams;
-        let multicast = medium::settings(&self.options.medium, self.options.air_rate);
-        let (connections, edges) = {
-            let streams = &network.streams;
-            Connections::open(streams, place, boot_nonce, dimension, multicast.as_ref(), &timeline)?
-        };
+        let PeerOptions { slots, codec, .. } = self.options;
+        let settings = MulticastSettings::of(&self.options.medium, self.options.air_rate);
+        let medium = settings.map(|settings| PeerMedium { settings, slots, codec });
+        let (connections, edges) =
+            Connections::open(&network.streams, place, boot_nonce, dimension, medium.as_ref(), &timeline)?;
         let Incoming { events, stop, asked } = incoming;
         let Access { service, wanted, interface, followers } = access;
         let receivers = EventReceivers {
@@ -325,7 +328,7 @@ impl Peer {
             board: &self.board,
             interface,
             timeline,
-            multicast,
+            medium,
             started: self.started,
             followers,
             skipped_rounds: self.home.skipped_rounds()?,

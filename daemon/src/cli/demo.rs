@@ -7,7 +7,7 @@ use clap::builder::ArgPredicate;
 use mingle_builtin::options::{TrainingOptions, WeightChoice};
 use mingle_demo::{DemoOptions, ProblemOptions};
 use mingle_models::ObjectiveKind;
-use mingle_net::multicast::{AirRate, PayloadMedium};
+use mingle_net::multicast::{AirRate, PayloadMedium, SlotChoice};
 use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust};
 
 use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch};
@@ -46,6 +46,7 @@ const OF_TRAINING: &[&str] = &[
     "codec",
     "medium",
     "air_rate",
+    "slots",
     "robust",
     "momentum_across_rounds",
     "no_comparison",
@@ -140,6 +141,9 @@ pub(crate) struct DemoArgs {
     /// Rate of multicast of each peer, such as 20mbit [default: adapts to what neighbours lose]
     #[arg(long, value_name = "RATE")]
     pub(crate) air_rate: Option<AirRate>,
+    /// Send payloads in the slots of a plan for a shared channel: on, off, or auto, which does so where --air-rate is given
+    #[arg(long, default_value_t = SlotChoice::Auto, value_name = "on|off|auto")]
+    pub(crate) slots: SlotChoice,
     /// Treatment of models that are far from a peer's own: off, or clip
     #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
     pub(crate) robust: Robust,
@@ -188,6 +192,7 @@ impl DemoArgs {
             codec: self.codec,
             medium: self.medium.clone(),
             air_rate: self.air_rate,
+            slots: self.slots,
             robust: self.robust,
             momentum_across_rounds: self.momentum_across_rounds,
             comparison: !self.no_comparison,

@@ -16,7 +16,7 @@ use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Robust};
 use super::config::CONFIG_ENV;
 use super::duration::duration;
 use super::{HomeArgs, OptimizerArgs, PrivacyArgs, SumArgs, Switch};
-use mingle_net::multicast::{AirRate, PayloadMedium};
+use mingle_net::multicast::{AirRate, PayloadMedium, SlotChoice};
 use mingle_net::written_address::{PeerAddress, listen_address, peer_address, socket_address};
 
 /// Arguments of `join`.
@@ -42,8 +42,7 @@ pub(crate) struct RunArgs {
     /// The plan [default: the one that a bootstrap peer gives, else the one of the last run in this home]
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<PathBuf>,
-    /// Peers to leave out of the plan, in a swarm without an operator: all others say the same, follow the same plan, and go
-    /// on from their models with whole weights
+    /// Peers to leave out of the plan, in a swarm without an operator: all others say the same, follow the same plan, and go on from their models with whole weights
     #[arg(long, value_name = "PEERID,...", value_delimiter = ',')]
     pub(crate) without: Vec<PeerId>,
     /// Addresses to listen on: multiaddresses, or IP:PORT for QUIC and TCP at that port; port 0 takes any that is free
@@ -64,13 +63,15 @@ pub(crate) struct RunArgs {
     /// Announce this peer's addresses on the local network, and find members there (mDNS)
     #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
     pub(crate) mdns: Switch,
-    /// The medium of models: unicast on the stream of each link, or once for all neighbours that hear it by multicast,
-    /// multicast%INTERFACE, multicast:GROUP:PORT or multicast:GROUP:PORT%INTERFACE (docs/broadcast.md)
+    /// The medium of models: unicast on the stream of each link, or once for all neighbours that hear it by multicast, multicast%INTERFACE, multicast:GROUP:PORT or multicast:GROUP:PORT%INTERFACE (docs/broadcast.md)
     #[arg(long, default_value_t = PayloadMedium::Unicast, value_name = "MEDIUM")]
     pub(crate) medium: PayloadMedium,
     /// Rate of multicast, such as 20mbit [default: adapts to what neighbours lose]
     #[arg(long, value_name = "RATE")]
     pub(crate) air_rate: Option<AirRate>,
+    /// Send payloads in the slots of a plan for a shared channel: on, off, or auto, which does so where --air-rate is given
+    #[arg(long, default_value_t = SlotChoice::Auto, value_name = "on|off|auto")]
+    pub(crate) slots: SlotChoice,
     /// The planner of the swarm that this peer operates: a person, or this peer by itself
     #[arg(long, value_enum, default_value_t = Planning::Operator, value_name = "WHO")]
     pub(crate) planning: Planning,
@@ -80,8 +81,7 @@ pub(crate) struct RunArgs {
     /// With --planning auto: local steps of a round [default: 10 at first, then 5 to 200 by what a step and an exchange take the members]
     #[arg(long, value_name = "N")]
     pub(crate) local_steps: Option<u32>,
-    /// Columns, classes and scaling of the data, as `mingle data card` writes them [default: those of the swarm, or
-    /// else of this peer's own data]
+    /// Columns, classes and scaling of the data, as `mingle data card` writes them [default: those of the swarm, or else of this peer's own data]
     #[arg(long, value_name = "FILE")]
     pub(crate) card: Option<PathBuf>,
     /// Solve this problem instead of training a model; all peers need the same file, but for what each node wants
@@ -89,15 +89,13 @@ pub(crate) struct RunArgs {
     pub(crate) problem: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) sums: SumArgs,
-    /// Let another program train, with a model, data and optimizer of its own: attach waits for one to come, a command is started with the peer.
-    /// With a --problem of training over sums it trains in its rounds (docs/private-training.md)
+    /// Let another program train, with a model, data and optimizer of its own: attach waits for one to come, a command is started with the peer. With a --problem of training over sums it trains in its rounds (docs/private-training.md)
     #[arg(long, value_name = "attach|COMMAND")]
     pub(crate) trainer: Option<String>,
     /// Serve the trainer at this address too, if it shows the token in trainer-tcp.json in the home: for a container, Windows, another node
     #[arg(long, value_name = "ADDR:PORT", value_parser = socket_address)]
     pub(crate) trainer_tcp: Option<SocketAddr>,
-    /// Give up a --trainer COMMAND that has crashed so often, and end with exit code 7: 100 rounds of training or 12 hours make good for
-    /// one crash
+    /// Give up a --trainer COMMAND that has crashed so often, and end with exit code 7: 100 rounds of training or 12 hours make good for one crash
     #[arg(long, default_value = "10", value_name = "N")]
     pub(crate) trainer_crashes: NonZeroU32,
     #[command(flatten)]
@@ -105,8 +103,7 @@ pub(crate) struct RunArgs {
     /// The neighbours to wait for in each round: sync, bounded:STALENESS or async
     #[arg(long, default_value = "bounded:4", value_name = "POLICY")]
     pub(crate) wait: String,
-    /// Encoding of the models that this peer sends: auto, which is int4 in plans with exact averages and f32 in all
-    /// others, or f32, bf16, f16, int8, int4, int3; each peer reads all of them
+    /// Encoding of the models that this peer sends: auto, which is int4 in plans with exact averages and f32 in all others, or f32, bf16, f16, int8, int4, int3; each peer reads all of them
     #[arg(long, default_value_t = CodecChoice::Auto, value_name = "CODEC")]
     pub(crate) codec: CodecChoice,
     /// Go on without a late neighbour after at least so long; the deadline adapts upwards to the pace of the rounds
@@ -130,12 +127,10 @@ pub(crate) struct RunArgs {
     /// Send parcels back whose model has a larger norm than this [default: 1000 times that of the first model]
     #[arg(long, value_name = "NORM")]
     pub(crate) max_norm: Option<f64>,
-    /// Treatment of models that are far from this peer's own: off takes them as they are, clip moves them to the
-    /// distance that is usual (docs/robust.md)
+    /// Treatment of models that are far from this peer's own: off takes them as they are, clip moves them to the distance that is usual (docs/robust.md)
     #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
     pub(crate) robust: Robust,
-    /// Momentum over the mixed model from round to round, the same for all peers: off, auto, or a number, at most what the
-    /// plan bears (docs/communication.md)
+    /// Momentum over the mixed model from round to round, the same for all peers: off, auto, or a number, at most what the plan bears (docs/communication.md)
     #[arg(long, default_value_t = MomentumAcrossRounds::Off, value_name = "off|auto|G")]
     pub(crate) momentum_across_rounds: MomentumAcrossRounds,
     /// Write what is measured to an event file in this folder, for TensorBoard
@@ -147,8 +142,7 @@ pub(crate) struct RunArgs {
     /// At the end, train once more on this peer's data alone, and show what both come to on its held-out samples: as many steps again
     #[arg(long, value_enum, default_value_t = Switch::Off, num_args = 0..=1, default_missing_value = "on", value_name = "ON|OFF")]
     pub(crate) compare_alone: Switch,
-    /// Keep the weight of this peer beyond its process: on writes every step to the disk before any peer is notified of
-    /// it
+    /// Keep the weight of this peer beyond its process: on writes every step to the disk before any peer is notified of it
     #[arg(long, value_enum, default_value_t = DurabilityName::On)]
     pub(crate) durability: DurabilityName,
     /// Give up what this peer has kept of an earlier run and begin anew, with weight. For all peers, or none
@@ -205,6 +199,7 @@ const OF_ANY_TRAINING: &[&str] = &[
     "codec",
     "medium",
     "air_rate",
+    "slots",
     "join_timeout",
     "deadline",
     "time_box",

@@ -305,6 +305,7 @@ fn options(arguments: &RunArgs, longer_than: Option<Ending>, end_wish: EndWish) 
         codec: arguments.codec,
         medium: arguments.medium.clone(),
         air_rate: arguments.air_rate,
+        slots: arguments.slots,
         deadline: arguments.deadline,
         time_box: arguments.time_box,
         training_deadline: arguments.training_deadline,

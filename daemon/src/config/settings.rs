@@ -106,6 +106,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting(Group::Network, "mdns", "MINGLE_MDNS", ValueForm::Text, r#""off""#),
     setting(Group::Network, "medium", "MINGLE_MEDIUM", ValueForm::Text, r#""multicast%eth0""#),
     setting(Group::Network, "air_rate", "MINGLE_AIR_RATE", ValueForm::Text, r#""20mbit""#),
+    setting(Group::Network, "slots", "MINGLE_SLOTS", ValueForm::Text, r#""on""#),
     setting(Group::Network, "followers", "MINGLE_FOLLOWERS", ValueForm::Whole, "16"),
     setting(Group::Network, "follower_rate", "MINGLE_FOLLOWER_RATE", ValueForm::Whole, "16"),
     setting(Group::Network, "http", "MINGLE_HTTP", ValueForm::Text, r#""127.0.0.1:7717""#),

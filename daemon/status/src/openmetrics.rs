@@ -182,7 +182,11 @@ impl Sheet<'_> {
         self.counters("mingle_multicast_parcels", "Parcels whose payload was offered by multicast", parcels)?;
         let packets = [("strange", traffic.strange_packets), ("refused", traffic.refused_packets)];
         let packets = packets.map(|(what, count)| ([("what", what)], count));
-        self.counters("mingle_multicast_dropped_packets", "Packets of the group that were dropped", packets)
+        self.counters("mingle_multicast_dropped_packets", "Packets of the group that were dropped", packets)?;
+        let Some(slots) = traffic.slots else { return Ok(()) };
+        let payloads = [("on_time", slots.on_time), ("late", slots.late), ("split", slots.split)];
+        let payloads = payloads.map(|(what, count)| ([("what", what)], count));
+        self.counters("mingle_multicast_slots", "Payloads sent in slots of the plan", payloads)
     }
 
     fn neighbours(&mut self, status: &Status) -> fmt::Result {

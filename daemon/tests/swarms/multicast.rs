@@ -138,11 +138,11 @@ fn two_swarms_on_one_group_do_not_disturb_each_other() {
 #[test]
 fn a_sender_that_is_killed_in_the_middle_goes_on_and_no_unit_of_weight_is_lost() {
     let swarm = dense(120);
-    // Slow enough that each model of 38 kB is on its way for 30 ms.
+    // Slow enough that each model of 38 kB is on its way for 8 ms, in a slot of its own.
     let start = |node| {
         let rounds = swarm.rounds.to_string();
         let task = ["--model", "mlp", "--split", "iid", "--rounds", &rounds, "--evaluate-every", "1000"];
-        let medium = ["--medium", LOOPBACK, "--air-rate", "10mbit", "--learning-rate", "0.2"];
+        let medium = ["--medium", LOOPBACK, "--air-rate", "40mbit", "--learning-rate", "0.2"];
         swarm.start_task(node, &[&task[..], &medium].concat())
     };
     let mut peers: Vec<RunningPeer> = (0..NODES).map(start).collect();
@@ -171,6 +171,47 @@ fn a_group_whose_port_is_in_use_is_reported_and_payloads_go_by_stream() {
     assert_eq!(count(&summary(&swarm, 0), "packet_bytes"), 0);
 }
 
+/// Starts a peer with a rate, and so in the slots of its plan.
+fn start_at_rate(swarm: &PlannedSwarm, node: usize, rate: &str) -> RunningPeer {
+    let rounds = swarm.rounds.to_string();
+    let task = ["--model", "mlp", "--split", "iid", "--rounds", &rounds, "--evaluate-every", "1000"];
+    let medium = ["--medium", LOOPBACK, "--air-rate", rate, "--learning-rate", "0.2"];
+    swarm.start_task(node, &[&task[..], &medium].concat())
+}
+
+#[test]
+fn with_a_rate_payloads_are_sent_in_the_slots_of_the_plan() {
+    let swarm = dense(80);
+    let mut peers: Vec<RunningPeer> = (0..NODES).map(|node| start_at_rate(&swarm, node, "15mbit")).collect();
+    swarm.finish(&mut peers, "in slots");
+    let slots: Vec<Value> = (0..NODES).map(|node| summary(&swarm, node)["multicast"]["slots"].clone()).collect();
+    println!("{slots:#?}");
+    let of = |slots: &Value, name: &str| slots[name].as_u64().unwrap();
+    let length_of_first = &slots[0]["slot_us"];
+    for slots in &slots {
+        assert_eq!(&slots["slot_us"], length_of_first);
+        assert_eq!(of(slots, "refused_beacons"), 0);
+        assert!(of(slots, "on_time") + of(slots, "late") >= 40, "most rounds of each peer are in slots: {slots:#}");
+    }
+    let sum = |name| slots.iter().map(|slots| of(slots, name)).sum::<u64>();
+    let share = sum("on_time") as f64 / (sum("on_time") + sum("late")) as f64;
+    assert!(share > 0.5, "only {share:.2} of the payloads were sent in the slot of their step");
+    // A round has five slots, and a pause of as much at most.
+    let length = |name| slots.iter().map(|slots| of(slots, name)).max().unwrap();
+    assert!((5 * length("slot_us")..=10 * length("slot_us")).contains(&length("round_us")), "{slots:#?}");
+}
+
+#[test]
+fn a_neighbour_with_another_rate_is_named() {
+    let swarm = dense(60);
+    let rates = ["40mbit", "40mbit", "40mbit", "40mbit", "30mbit"];
+    let mut peers: Vec<RunningPeer> =
+        rates.iter().enumerate().map(|(node, rate)| start_at_rate(&swarm, node, rate)).collect();
+    let warning = peers[0].wait_for_warning("the same --air-rate");
+    assert!(warning.contains("node 4 has slots of "), "{warning}");
+    swarm.finish(&mut peers, "with two rates");
+}
+
 #[test]
 fn media_and_interfaces_that_make_no_sense_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -184,6 +225,10 @@ fn media_and_interfaces_that_make_no_sense_are_refused_by_name() {
     assert_fails(&demo, 4, &["no interface `nope0`"]);
     let wrong = run(&["run", "--home", text(&home), "--air-rate", "fast"]);
     assert_fails(&wrong, 2, &["`fast` is no rate"]);
+    let without_rate = run(&["run", "--home", text(&home), "--medium", LOOPBACK, "--slots", "on"]);
+    assert_fails(&without_rate, 4, &["--slots on needs --medium multicast and --air-rate"]);
+    let wrong = run(&["run", "--home", text(&home), "--slots", "some"]);
+    assert_fails(&wrong, 2, &["`some` is no choice of slots"]);
 }
 
 #[test]

@@ -28,7 +28,7 @@ impl CheckedTraining {
     /// The options are invalid, the data cannot be read, or the folder holds something else.
     pub fn new(mut options: DemoOptions) -> Result<Self> {
         check_peers(options.peers)?;
-        mingle_peer::medium::check(&options.medium)?;
+        mingle_peer::medium::check(&options.medium, options.air_rate, options.slots)?;
         if options.restart && !options.keeps_records() {
             return Err(Error::new(
                 ErrorKind::BadInput,

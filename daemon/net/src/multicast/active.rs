@@ -5,13 +5,14 @@ use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use mingle_multicast::{Encoder, ObjectName, PacketHead, SenderKey, Transmission, symbol_bytes};
+use mingle_multicast::{Encoder, ObjectName, PacketHead, SenderKey, SlotWindow, Transmission, symbol_bytes};
 use mingle_protocol::Payload;
 
+use super::offers::LinkSlot;
 use super::{PACKET_BYTES, Shared};
 
 /// Interval at which receivers are reminded of a payload that waits for others.
-pub(super) const REMIND_EVERY: Duration = Duration::from_secs(1);
+pub(super) const REMIND_EVERY: Duration = Duration::from_secs(2);
 
 /// A payload in transmission.
 pub(super) struct Active {
@@ -20,6 +21,12 @@ pub(super) struct Active {
     pub(super) transmission: Transmission,
     pub(super) remind_at: Duration,
     pub(super) has_lost: bool,
+    /// The slot of its links, if payloads keep slots.
+    pub(super) slot: Option<LinkSlot>,
+    /// The window in which its symbols may be sent.
+    pub(super) window: Option<SlotWindow>,
+    /// Packets until the next beacon.
+    pub(super) to_beacon: u32,
     key: SenderKey,
     encoder: Encoder<PayloadBytes>,
 }
@@ -38,7 +45,24 @@ impl Active {
         let encoder = Encoder::new(PayloadBytes(payload.clone()), symbol_bytes(PACKET_BYTES))?;
         let transmission = Transmission::new(encoder.geometry());
         let remind_at = now + REMIND_EVERY;
-        Some(Self { name, payload, transmission, remind_at, has_lost: false, key: key.clone(), encoder })
+        Some(Self {
+            name,
+            payload,
+            transmission,
+            remind_at,
+            has_lost: false,
+            slot: None,
+            window: None,
+            to_beacon: 0,
+            key: key.clone(),
+            encoder,
+        })
+    }
+
+    /// The time until its next symbol may be sent; `None` if it has none.
+    pub(super) fn opens_in(&self, now: Duration) -> Option<Duration> {
+        let wait = self.window.map_or(Duration::ZERO, |window| window.start.saturating_sub(now));
+        self.transmission.has_symbols().then_some(wait)
     }
 
     /// Sends one symbol. Returns the bytes of the packet.

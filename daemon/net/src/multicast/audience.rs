@@ -89,6 +89,11 @@ impl Audience {
         self.listeners.get(&link).is_some_and(|listener| listener.hears)
     }
 
+    /// The node at the other end of a link.
+    pub(super) fn node(&self, link: u64) -> Option<NodeId> {
+        self.listeners.get(&link).map(|listener| listener.node)
+    }
+
     /// The number of neighbours that are reached.
     pub(super) fn hearing(&self) -> usize {
         self.listeners.values().filter(|listener| listener.hears).count()

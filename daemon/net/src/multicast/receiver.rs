@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use mingle_multicast::{PacketHead, PacketMeaning};
+use mingle_multicast::{BeaconOutcome, PacketHead, PacketMeaning, SlotBeacon};
 
 use super::Shared;
 
@@ -46,10 +46,28 @@ impl Receiver {
                 let mut heard = self.shared.heard.lock().unwrap_or_else(PoisonError::into_inner);
                 heard.insert(sender, (key, probe));
             }
-            PacketMeaning::Symbol { completes: true, .. } => {}
+            PacketMeaning::Beacon { sender, beacon } => return self.hear(sender, &beacon),
+            PacketMeaning::Symbol { completes: true, .. } => {
+                self.shared.note_busy();
+            }
             PacketMeaning::Symbol { .. } | PacketMeaning::Strange | PacketMeaning::Useless => return,
         }
         self.shared.progress.send_modify(|changes| *changes = changes.wrapping_add(1));
+    }
+}
+
+impl Receiver {
+    /// Takes a beacon of an in-neighbour's slots.
+    fn hear(&self, sender: u32, beacon: &SlotBeacon) {
+        let now = self.shared.now();
+        let Some(mut slots) = self.shared.slots() else { return };
+        match slots.rhythm.hear(sender, beacon, now) {
+            BeaconOutcome::OtherLength(length) => {
+                slots.others.insert(sender, length);
+            }
+            BeaconOutcome::Refused => slots.traffic.refused_beacons += 1,
+            BeaconOutcome::Kept | BeaconOutcome::Followed => {}
+        }
     }
 }
 

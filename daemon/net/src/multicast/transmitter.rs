@@ -1,5 +1,6 @@
 //! The sending thread: payloads that several neighbours are to have, one packet after another at the rate of the air.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::sync::Arc;
@@ -10,18 +11,13 @@ use std::time::Duration;
 use mingle_multicast::{
     AirRate, ObjectName, Pacer, PacketHead, RateControl, SECRET_BYTES, SenderKey, TransmissionStep, Word, symbol_bytes,
 };
-use mingle_protocol::Payload;
-use tokio::sync::oneshot;
 
 use super::active::{Active, REMIND_EVERY};
 use super::audience::Audience;
 use super::error::MulticastError;
+use super::offers::{Gathering, PayloadOffer};
 use super::{Notices, Order, PACKET_BYTES, Shared};
 
-/// Time in which several links may offer the same payload. What one link alone offers goes by its stream.
-const GATHER: Duration = Duration::from_millis(5);
-/// Payloads in transmission at a time; more go by stream.
-const MAX_ACTIVE: usize = 8;
 /// Longest time without a look at probes and waits.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 /// Bytes under one key.
@@ -30,29 +26,26 @@ const RENEW_AFTER: u64 = 1 << 36;
 const MAX_ERRORS: u32 = 20;
 
 pub(super) struct Transmitter {
-    socket: UdpSocket,
-    group: SocketAddrV4,
-    shared: Arc<Shared>,
+    pub(super) socket: UdpSocket,
+    pub(super) group: SocketAddrV4,
+    pub(super) shared: Arc<Shared>,
     notices: Notices,
-    key: SenderKey,
+    pub(super) key: SenderKey,
     secret: [u8; SECRET_BYTES],
     bytes_under_key: u64,
-    next_object: u32,
-    audience: Audience,
-    gathering: Vec<Gathering>,
-    active: Vec<Active>,
+    pub(super) next_object: u32,
+    pub(super) audience: Audience,
+    pub(super) gathering: Vec<Gathering>,
+    pub(super) active: Vec<Active>,
     pacer: Pacer,
-    rate: RateControl,
-    packet: Vec<u8>,
+    pub(super) rate: RateControl,
+    pub(super) packet: Vec<u8>,
     errors: u32,
-    is_broken: bool,
-}
-
-/// A payload that more links may offer.
-struct Gathering {
-    payload: Payload,
-    offers: Vec<(u64, oneshot::Sender<Option<ObjectName>>)>,
-    until: Duration,
+    pub(super) is_broken: bool,
+    /// The number of the last beacon under the present key.
+    pub(super) last_beacon: u32,
+    /// Nodes whose slots were reported to have another length.
+    pub(super) reported_slots: BTreeSet<u32>,
 }
 
 impl Transmitter {
@@ -63,6 +56,7 @@ impl Transmitter {
         shared: Arc<Shared>,
         notices: Notices,
     ) -> Result<Self, MulticastError> {
+        let pacer = if shared.slots.is_some() { Pacer::in_slots(PACKET_BYTES) } else { Pacer::new(PACKET_BYTES) };
         let (secret, key) = new_key()?;
         shared.own_key.store(key.number(), Ordering::Relaxed);
         Ok(Self {
@@ -77,11 +71,13 @@ impl Transmitter {
             audience: Audience::new(),
             gathering: Vec::new(),
             active: Vec::new(),
-            pacer: Pacer::new(PACKET_BYTES),
+            pacer,
             rate: RateControl::new(rate),
             packet: Vec::with_capacity(usize::from(PACKET_BYTES)),
             errors: 0,
             is_broken: false,
+            last_beacon: 0,
+            reported_slots: BTreeSet::new(),
         })
     }
 
@@ -117,26 +113,10 @@ impl Transmitter {
                 self.audience.leave(link);
                 self.active.iter_mut().for_each(|active| active.transmission.remove(link));
             }
-            Order::Offer { link, payload, answer } => self.offer(link, payload, answer, now),
+            Order::Offer { link, step, payload, answer } => {
+                self.offer(PayloadOffer { link, step, payload, answer }, now);
+            }
             Order::Said { link, word } => self.hear(link, word, now),
-        }
-    }
-
-    fn offer(&mut self, link: u64, payload: Payload, answer: oneshot::Sender<Option<ObjectName>>, now: Duration) {
-        if !self.audience.hears(link) {
-            let _ = answer.send(None);
-            return;
-        }
-        let same = |other: &Payload| other.hash() == payload.hash();
-        if let Some(active) = self.active.iter_mut().find(|active| same(&active.payload))
-            && active.transmission.add(link)
-        {
-            let _ = answer.send(Some(active.name));
-            return;
-        }
-        match self.gathering.iter_mut().find(|gathering| same(&gathering.payload)) {
-            Some(gathering) => gathering.offers.push((link, answer)),
-            None => self.gathering.push(Gathering { payload, offers: vec![(link, answer)], until: now + GATHER }),
         }
     }
 
@@ -177,37 +157,6 @@ impl Transmitter {
         next.min(LONGEST_WAIT)
     }
 
-    /// Begins the transmission of payloads that several links have offered. Returns the time until the next one is
-    /// decided.
-    fn close_gatherings(&mut self, now: Duration) -> Option<Duration> {
-        let hearing = self.audience.hearing();
-        let is_due = |gathering: &mut Gathering| gathering.until <= now || gathering.offers.len() >= hearing;
-        let due: Vec<Gathering> = self.gathering.extract_if(.., is_due).collect();
-        due.into_iter().for_each(|gathering| self.begin(gathering, now));
-        self.gathering.iter().map(|gathering| gathering.until.saturating_sub(now)).min()
-    }
-
-    fn begin(&mut self, Gathering { payload, offers, .. }: Gathering, now: Duration) {
-        let is_worth_it =
-            offers.len() >= 2 && self.active.len() < MAX_ACTIVE && !self.is_broken && self.next_object < u32::MAX;
-        let name = ObjectName { key: self.key.number(), object: self.next_object };
-        let active = Active::new(name, &self.key, payload, now).filter(|_| is_worth_it);
-        let Some(mut active) = active else {
-            for (_, answer) in offers {
-                let _ = answer.send(None);
-            }
-            return;
-        };
-        self.next_object += 1;
-        self.shared.objects.fetch_add(1, Ordering::Relaxed);
-        for (link, answer) in offers {
-            if answer.send(Some(name)).is_ok() {
-                active.transmission.add(link);
-            }
-        }
-        self.active.push(active);
-    }
-
     /// Sends packets while the pace allows, and asks receivers of what was sent. Returns the time until more is due.
     fn transmit(&mut self, now: Duration) -> Option<Duration> {
         let mut next: Option<Duration> = None;
@@ -228,10 +177,12 @@ impl Transmitter {
             }
             !is_over
         });
-        let first = self.active.iter().position(|active| active.transmission.has_symbols());
+        self.renew_windows(now);
+        let opens_in = |active: &Active| active.opens_in(now);
+        let first = self.active.iter().position(|active| opens_in(active) == Some(Duration::ZERO));
         match first {
             Some(place) => Some(self.send_symbols(place, now)),
-            None => next,
+            None => self.active.iter().filter_map(opens_in).chain(next).min(),
         }
     }
 
@@ -269,16 +220,18 @@ impl Transmitter {
 
     /// Sends symbols of one payload while the pace allows. Returns the time until the next packet may go.
     fn send_symbols(&mut self, place: usize, now: Duration) -> Duration {
-        while self.active[place].transmission.has_symbols() {
+        while self.active[place].transmission.has_symbols() && !self.is_slot_over(place) {
             if let Some(wait) = self.pacer.take(self.shared.now(), usize::from(PACKET_BYTES), self.rate.rate()) {
                 return wait;
             }
+            self.send_beacon_if_due(place);
             let active = &mut self.active[place];
             let TransmissionStep::Symbol(symbol) = active.transmission.next(now) else { break };
             match active.send(symbol, &self.socket, self.group, &mut self.packet, &self.shared) {
                 Ok(bytes) => {
                     self.bytes_under_key += bytes as u64;
                     self.note_sent();
+                    self.shared.note_busy();
                 }
                 Err(error) => {
                     if self.note_error(&error) {
@@ -338,6 +291,7 @@ impl Transmitter {
     }
 
     fn report(&mut self, now: Duration) {
+        self.report_other_slots();
         let silent = self.audience.take_unreported(now);
         if !silent.is_empty() && !self.is_broken {
             let nodes: Vec<String> = silent.iter().map(ToString::to_string).collect();
@@ -367,7 +321,7 @@ impl Transmitter {
     }
 
     /// A sentence for people.
-    fn say(&self, message: String) {
+    pub(super) fn say(&self, message: String) {
         tracing::warn!(message, "multicast");
         (self.notices)(message);
     }

@@ -1,7 +1,5 @@
 //! The libp2p protocols of a peer, and its limits on connections.
 
-use std::time::Duration;
-
 use libp2p::identity::Keypair;
 use libp2p::kad::{self, store::MemoryStore};
 use libp2p::swarm::NetworkBehaviour;
@@ -10,17 +8,13 @@ use libp2p::{StreamProtocol, dcutr, identify, mdns, ping, relay};
 
 use super::admission::Admission;
 use super::last_resort::LastResort;
-use super::relaying;
+use super::{SignsOfLife, relaying};
 use crate::known_peers::KnownPeers;
 
 /// Identify protocol of every Mingle peer; peers of other libp2p networks are not put into the address table.
 pub(super) const IDENTIFY_PROTOCOL: &str = "/mingle/1";
 /// Kademlia protocol with an address table of its own: this swarm never mixes with public ones.
 const KADEMLIA_PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/kad/1");
-
-/// Interval and timeout of pings. A peer that does not answer a ping in time is gone, whatever the transport believes.
-const PING_INTERVAL: Duration = Duration::from_secs(3);
-const PING_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Identify exchanges addresses, Kademlia finds peers that no member knows, ping finds dead connections, streams carry
 /// the messages. Relays and hole punching reach peers that cannot be dialled. mDNS finds peers on the same network, if
@@ -48,6 +42,7 @@ impl Behaviour {
         relayed: relay::client::Behaviour,
         known: &KnownPeers,
         with_mdns: bool,
+        signs: SignsOfLife,
     ) -> std::io::Result<Self> {
         let local = keypair.public().to_peer_id();
         let identify = identify::Config::new(IDENTIFY_PROTOCOL.to_owned(), keypair.public())
@@ -57,12 +52,13 @@ impl Behaviour {
         let mut kademlia = kad::Behaviour::with_config(local, MemoryStore::new(local), kademlia_config());
         // Without an address confirmed from outside, Kademlia would only ask and never answer.
         kademlia.set_mode(Some(kad::Mode::Server));
+        let ping = ping::Config::new().with_interval(signs.ping_interval()).with_timeout(signs.ping_timeout());
         let mdns = with_mdns.then(|| mdns::tokio::Behaviour::new(mdns::Config::default(), local)).transpose()?;
         Ok(Self {
             admission: Admission::new(known.clone()),
             identify: identify::Behaviour::new(identify),
             kademlia: LastResort::new(kademlia, known.clone()),
-            ping: ping::Behaviour::new(ping::Config::new().with_interval(PING_INTERVAL).with_timeout(PING_TIMEOUT)),
+            ping: ping::Behaviour::new(ping),
             streams: libp2p_stream::Behaviour::new(),
             relay: relay::Behaviour::new(local, relaying::config(known)),
             relayed,

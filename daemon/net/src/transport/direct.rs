@@ -16,8 +16,8 @@ use libp2p::identity::Keypair;
 use libp2p::multiaddr::Protocol;
 use libp2p::{PeerId, noise, quic, tcp};
 
+use super::SignsOfLife;
 use super::batching::Batched;
-use super::{QUIC_IDLE_TIMEOUT, QUIC_KEEP_ALIVE};
 use crate::dial_error::AnotherPeer;
 
 /// Bytes read from a TCP socket at a time.
@@ -42,11 +42,11 @@ pub(super) fn over_tcp(keypair: &Keypair) -> Result<Boxed<Connection>, noise::Er
     Ok(transport.boxed())
 }
 
-pub(super) fn over_quic(keypair: &Keypair) -> Boxed<Connection> {
+pub(super) fn over_quic(keypair: &Keypair, signs: SignsOfLife) -> Boxed<Connection> {
     let local = keypair.public().to_peer_id();
     let mut config = quic::Config::new(keypair);
-    config.max_idle_timeout = u32::try_from(QUIC_IDLE_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
-    config.keep_alive_interval = QUIC_KEEP_ALIVE;
+    config.max_idle_timeout = u32::try_from(signs.idle_timeout().as_millis()).unwrap_or(u32::MAX);
+    config.keep_alive_interval = signs.keep_alive();
     quic::tokio::Transport::new(config)
         .and_then(move |(peer, muxer), end| wanted((peer, StreamMuxerBox::new(muxer)), &end, local))
         .boxed()

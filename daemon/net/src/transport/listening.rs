@@ -179,7 +179,7 @@ mod tests {
 
     async fn listen(listen: &str, before: &[Multiaddr]) -> Result<Network, NetworkError> {
         let (listen, keypair) = ([address(listen)], Keypair::generate_ed25519());
-        let options = NetworkOptions { listen: &listen, before, mdns: false };
+        let options = NetworkOptions { listen: &listen, before, ..NetworkOptions::default() };
         Network::start(&keypair, &options, &mut Registry::default()).await.map(|(network, _)| network)
     }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use libp2p::{Multiaddr, PeerId};
-use mingle_net::multicast::{AirRate, PayloadMedium};
+use mingle_net::multicast::{AirRate, PayloadMedium, SlotChoice};
 use mingle_planner::Plan;
 use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Robust, WaitPolicy};
 
@@ -28,6 +28,8 @@ pub struct PeerOptions {
     pub medium: PayloadMedium,
     /// The rate of packets of multicast; `None` adapts it to what receivers lose.
     pub air_rate: Option<AirRate>,
+    /// The choice about slots of plans for a shared channel.
+    pub slots: SlotChoice,
     /// `true` to announce on the local network where this peer listens, and to find members there.
     pub mdns: bool,
     /// The plan; otherwise it is that of a bootstrap peer, or that of the last run in the home.
@@ -106,6 +108,7 @@ impl Default for PeerOptions {
             bootstrap_timeout: Duration::from_secs(30),
             medium: PayloadMedium::Unicast,
             air_rate: None,
+            slots: SlotChoice::Auto,
             mdns: false,
             plan: None,
             without: Vec::new(),

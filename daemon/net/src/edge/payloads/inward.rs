@@ -16,6 +16,9 @@ use crate::edge::halves::{DriverGone, Incoming, Outgoing, READ_BYTES, read_in_ti
 use crate::multicast::Multicast;
 use crate::traffic::Counters;
 
+/// Bytes that come at once with a payload by stream; words are shorter.
+const CHUNK_AT_LEAST: usize = 1_000;
+
 pub(in crate::edge) struct InReading {
     node: NodeId,
     multicast: Arc<Multicast>,
@@ -29,6 +32,8 @@ pub(in crate::edge) struct InReading {
 }
 
 pub(in crate::edge) struct InWriting {
+    node: NodeId,
+    multicast: Arc<Multicast>,
     said: mpsc::Receiver<Word>,
 }
 
@@ -47,7 +52,7 @@ pub(super) fn conversation(
         reception: None,
         acknowledged: None,
     };
-    (reading, InWriting { said })
+    (reading, InWriting { node, multicast: Arc::clone(multicast), said })
 }
 
 impl InReading {
@@ -72,6 +77,9 @@ impl InReading {
             match read {
                 Ok(0) => return Ok(None),
                 Ok(count) => {
+                    if count >= CHUNK_AT_LEAST {
+                        self.multicast.shared().note_busy();
+                    }
                     if let Some(error) = incoming.take(&buffer[..count], waits_since).await? {
                         return Ok(Some(error));
                     }
@@ -187,10 +195,12 @@ impl InWriting {
             tokio::select! {
                 message = messages.recv() => {
                     let Some(message) = message else { return outgoing.close().await };
+                    self.multicast.wait_for_words_to(self.node).await;
                     let more = !messages.is_empty();
                     outgoing.write_message(message, more).await?;
                 }
                 Some(word) = self.said.recv() => {
+                    self.multicast.wait_for_words_to(self.node).await;
                     outgoing.write(std::iter::once(&*wire::aside(&word.encode())), false).await?;
                 }
             }
@@ -216,7 +226,7 @@ mod tests {
     fn receiver(port: u16) -> (InReading, InWriting) {
         let group = Some(SocketAddrV4::new(Ipv4Addr::new(239, 255, 61, 5), port));
         let options = MulticastOptions { group, interface: Some("127.0.0.1".to_owned()) };
-        let settings = MulticastSettings { options, rate: None };
+        let settings = MulticastSettings { options, ..MulticastSettings::default() };
         let multicast = Multicast::start(&settings, &[1; 32], 400, 1, Box::new(|_| {})).unwrap();
         let (mut reading, writing) = conversation(&multicast, NodeId(5), &Arc::default());
         reading.hear(&Word::Key { secret: SECRET, symbol_bytes: 1166 });

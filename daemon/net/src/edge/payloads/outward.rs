@@ -30,8 +30,9 @@ pub(in crate::edge) struct OutWriting {
     /// Words of the receiver.
     said: mpsc::Receiver<Word>,
     under_way: Option<UnderWay>,
-    /// A parcel that waits for the one under way.
-    held: Option<Parcel>,
+    /// A parcel that waits for the one under way, and its payload by multicast, if it has one: that goes with those of the
+    /// other links, in the same slot, and does not wait.
+    held: Option<(Parcel, Option<ObjectName>)>,
 }
 
 /// This stream among those of the transmitter, until it is dropped.
@@ -39,6 +40,7 @@ struct OutLink {
     multicast: Arc<Multicast>,
     counters: Arc<Counters>,
     number: u64,
+    node: NodeId,
 }
 
 /// A parcel whose payload travels by multicast.
@@ -60,7 +62,7 @@ pub(super) fn conversation(
     let (to_writer, words) = mpsc::channel(TRANSMITTER_WORDS);
     let number = multicast.new_link();
     multicast.order(Order::Join { link: number, node, words: to_writer, counters: Arc::clone(counters) });
-    let link = OutLink { multicast: Arc::clone(multicast), counters: Arc::clone(counters), number };
+    let link = OutLink { multicast: Arc::clone(multicast), counters: Arc::clone(counters), number, node };
     (OutReading { say }, OutWriting { link, words, said, under_way: None, held: None })
 }
 
@@ -103,13 +105,23 @@ impl OutWriting {
             let deadline = self.under_way.as_ref().map(|parcel| parcel.sign_at + WRITE_TIMEOUT);
             tokio::select! {
                 message = messages.recv(), if is_open && self.held.is_none() => match message {
-                    Some(Message::Parcel(parcel)) if self.under_way.is_some() => self.held = Some(parcel),
-                    Some(Message::Parcel(parcel)) => self.begin(parcel, &mut outgoing).await?,
-                    Some(message) => outgoing.write_message(message, !messages.is_empty()).await?,
+                    Some(Message::Parcel(parcel)) => {
+                        let object = self.link.offer(&parcel).await;
+                        if self.under_way.is_some() {
+                            self.held = Some((parcel, object));
+                        } else {
+                            self.begin(parcel, object, &mut outgoing).await?;
+                        }
+                    }
+                    Some(message) => {
+                        self.link.wait_for_words().await;
+                        outgoing.write_message(message, !messages.is_empty()).await?;
+                    }
                     None => is_open = false,
                 },
                 Some(word) = self.words.recv() => {
                     self.note_sign(&word);
+                    self.link.wait_for_words().await;
                     outgoing.write(std::iter::once(&*wire::aside(&word.encode())), false).await?;
                 }
                 Some(word) = self.said.recv() => self.hear(word, &mut outgoing).await?,
@@ -121,19 +133,21 @@ impl OutWriting {
         outgoing.close().await
     }
 
-    /// Begins a parcel: by multicast, if its payload is for others too and packets reach this neighbour, or by stream.
+    /// Begins a parcel: its payload is an object of multicast, or goes by stream.
     async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
         &mut self,
         parcel: Parcel,
+        object: Option<ObjectName>,
         outgoing: &mut Outgoing<'_, S>,
     ) -> io::Result<()> {
-        let Some(object) = self.link.offer(&parcel.payload).await else {
+        let Some(object) = object else {
             return outgoing.write_message(Message::Parcel(parcel), false).await;
         };
         let began = Instant::now();
         let payload = parcel.payload.clone();
         let encoded = wire::encode(Message::Parcel(parcel));
         let elsewhere = wire::elsewhere(object.to_number());
+        self.link.wait_for_words().await;
         let header = encoded.frames().take(1).map(|(control, _)| control);
         outgoing.write(header.chain(std::iter::once(&*elsewhere)), false).await?;
         self.under_way = Some(UnderWay { object, payload, encoded, began, sign_at: began });
@@ -163,7 +177,7 @@ impl OutWriting {
         }
         outgoing.note_sent_parcel(&payload, began);
         match self.held.take() {
-            Some(parcel) => self.begin(parcel, outgoing).await,
+            Some((parcel, object)) => self.begin(parcel, object, outgoing).await,
             None => Ok(()),
         }
     }
@@ -184,13 +198,19 @@ impl OutWriting {
 }
 
 impl OutLink {
+    async fn wait_for_words(&self) {
+        self.multicast.wait_for_words_to(self.node).await;
+    }
+
     /// Offers a payload to the transmitter. `None` if it is to go by stream.
-    async fn offer(&self, payload: &Payload) -> Option<ObjectName> {
+    async fn offer(&self, parcel: &Parcel) -> Option<ObjectName> {
         if !self.counters.is_heard() {
             return None;
         }
         let (answer, answered) = oneshot::channel();
-        self.multicast.order(Order::Offer { link: self.number, payload: payload.clone(), answer });
+        let Parcel { header, payload } = parcel;
+        let order = Order::Offer { link: self.number, step: header.step, payload: payload.clone(), answer };
+        self.multicast.order(order);
         answered.await.ok().flatten()
     }
 }
