@@ -5,6 +5,9 @@ use crate::plan::Plan;
 use crate::step::MixingStep;
 use crate::topology::Topology;
 
+/// Most links, times neighbours, for which quiet slots are looked for.
+const MOST_CHECKS: usize = 10_000_000;
+
 /// The slots of one step, for one node. Slots are counted from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSlots {
@@ -20,7 +23,17 @@ pub struct NodeSlots {
 }
 
 impl Plan {
-    /// The slots of each step of the period, for a node with these neighbours. O(slots x links x neighbours).
+    /// `true` if the links of each round have the same slots.
+    #[must_use]
+    pub fn has_equal_rounds(&self) -> bool {
+        let mut rounds = self.steps().chunks_exact(self.round_length().max(1));
+        let Some(first) = rounds.next() else { return true };
+        let is_alike = |(one, other): (&MixingStep, &MixingStep)| one.slots() == other.slots();
+        rounds.all(|round| round.iter().zip(first).all(is_alike))
+    }
+
+    /// The slots of each step of the period, for a node with these neighbours. O(links x neighbours). Where that is more than
+    /// 10^7, no slot is quiet.
     ///
     /// ```
     /// use mingle_planner::{DesignOptions, Method, Topology, design};
@@ -33,6 +46,8 @@ impl Plan {
     /// ```
     #[must_use]
     pub fn slots_of_node(&self, node: usize, neighbours: &[usize]) -> Vec<NodeSlots> {
+        let links: usize = self.steps().iter().map(|step| step.links().len()).sum();
+        let neighbours = if links.saturating_mul(neighbours.len()) <= MOST_CHECKS { neighbours } else { &[] };
         let is_busy = |links: &Vec<Link>| links.iter().any(|link| is_end(node, link));
         let of = |step: &MixingStep| NodeSlots {
             count: step.slots().len() as u32,

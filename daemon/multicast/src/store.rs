@@ -61,6 +61,10 @@ pub enum PacketMeaning {
     Beacon {
         /// The sender.
         sender: u32,
+        /// Number of the key.
+        key: u32,
+        /// Number of the beacon under that key.
+        number: u32,
         /// Its times.
         beacon: SlotBeacon,
     },
@@ -132,7 +136,7 @@ impl ObjectStore {
         let text = &packet[crate::packet::HEAD_BYTES..packet.len() - crate::packet::TAG_BYTES];
         if object == 0 {
             if let Some(beacon) = SlotBeacon::decode(text) {
-                return PacketMeaning::Beacon { sender, beacon };
+                return PacketMeaning::Beacon { sender, key, number: symbol, beacon };
             }
             self.counts.refused += 1;
             return PacketMeaning::Useless;

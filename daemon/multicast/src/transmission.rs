@@ -44,6 +44,7 @@ pub struct Transmission {
     receivers: BTreeMap<u64, Option<Vec<u16>>>,
     /// Repair symbols of each block that are still to be sent with the object itself, before receivers are asked.
     ahead: Vec<u32>,
+    answer_time: Duration,
     /// The next repair symbol of each block; past the last one it begins again.
     next_repair: Vec<u32>,
     /// Symbols of the present pass, and of all.
@@ -86,6 +87,7 @@ impl Transmission {
             phase: Phase::Sources { next: 0 },
             receivers: BTreeMap::new(),
             ahead: Vec::new(),
+            answer_time: ANSWER_TIME,
             next_repair: vec![0; blocks],
             sent_in_pass: 0,
             sent: 0,
@@ -94,8 +96,9 @@ impl Transmission {
     }
 
     /// Sends repair symbols with the object itself, this share of the source symbols of each block, so that losses of that
-    /// size need no second pass.
-    pub fn repair_ahead(&mut self, share: f64) {
+    /// size need no second pass. Answers may take as long as a slot, for which words wait.
+    pub fn in_slots(&mut self, share: f64, slot: Duration) {
+        self.answer_time = ANSWER_TIME.max(slot);
         let of = |block| (f64::from(self.geometry.block_len(block)) * share.clamp(0.0, 1.0)).ceil() as u32;
         self.ahead = (0..self.geometry.blocks()).map(of).collect();
     }
@@ -164,17 +167,39 @@ impl Transmission {
                     let questions = *questions + 1;
                     return self.ask(questions, now);
                 }
-                Phase::Waiting { until, questions } => {
+                Phase::Waiting { until, .. } => {
                     let until = *until;
-                    let questions = *questions;
-                    if now < until && self.receivers.values().any(Option::is_none) {
+                    self.evaluate(now);
+                    if matches!(self.phase, Phase::Waiting { .. }) {
                         return TransmissionStep::WaitUntil(until);
                     }
-                    self.phase = self.phase_after_answers(questions);
                 }
                 Phase::Over => return TransmissionStep::Over,
             }
         }
+    }
+
+    /// Begins the next pass, if all answers to a question have come, or the time for them is over.
+    pub fn evaluate(&mut self, now: Duration) {
+        if let Phase::Waiting { until, questions } = self.phase
+            && (now >= until || self.receivers.values().all(Option::is_some))
+        {
+            self.phase = self.phase_after_answers(questions);
+        }
+    }
+
+    /// Leaves out what is left of the repair symbols ahead. `false` if there are none.
+    pub fn drop_ahead(&mut self) -> bool {
+        let is_ahead = self.pass == 0 && matches!(self.phase, Phase::Repairs { .. });
+        if is_ahead {
+            self.phase = Phase::Asking { questions: 0 };
+        }
+        is_ahead
+    }
+
+    /// Returns `true` if a link is one of the receivers.
+    pub fn has_receiver(&self, receiver: u64) -> bool {
+        self.receivers.contains_key(&receiver)
     }
 
     /// Returns `true` if a symbol is to be sent next.
@@ -216,7 +241,7 @@ impl Transmission {
 
     fn ask(&mut self, questions: u16, now: Duration) -> TransmissionStep {
         let last = self.pass + 1 >= MAX_PASSES || questions >= MAX_QUESTIONS;
-        self.phase = if last { Phase::Over } else { Phase::Waiting { until: now + ANSWER_TIME, questions } };
+        self.phase = if last { Phase::Over } else { Phase::Waiting { until: now + self.answer_time, questions } };
         TransmissionStep::Ask { pass: self.pass, last }
     }
 

@@ -136,3 +136,41 @@ fn words_wait_for_slots_that_they_would_disturb_and_for_no_others() {
         assert_eq!(rhythm.quiet_for(1, begin + 3 * slot), None, "the next round");
     }
 }
+
+#[test]
+fn a_payload_of_one_packet_that_is_late_has_a_window_that_is_not_over() {
+    for has_equal_rounds in [true, false] {
+        let length = SlotLength::of(100, 1_200, "1gbit".parse().unwrap());
+        let step =
+            |own: &[(u32, u32)]| StepSlots { slots: 3, own: own.to_vec(), last_busy: Some(0), quiet: Vec::new() };
+        let steps = if has_equal_rounds { vec![step(&[(0, 1)])] } else { vec![step(&[(0, 1)]), step(&[(0, 2)])] };
+        let mut rhythm = Rhythm::new(SlotTable::new(1, steps).unwrap(), 4, 3, length);
+        rhythm.offer(0, 0, None, Duration::ZERO).unwrap();
+        for late in 0..400_u32 {
+            let now = 50 * MS + late * Duration::from_micros(37);
+            let window = rhythm.offer(1, 0, None, now).unwrap();
+            assert!(window.end > now, "{now:?} {window:?}");
+            let rest = rhythm.next_window(window, window.end).unwrap();
+            assert!(rest.end > window.end, "{window:?} {rest:?}");
+        }
+    }
+}
+
+#[test]
+fn repair_ahead_is_sent_with_the_object_and_left_out_at_the_end_of_a_slot() {
+    let mut transmission = Transmission::new(Geometry::new(10_000, 1_000).unwrap());
+    transmission.in_slots(0.25, MS);
+    assert!(transmission.add(7) && transmission.has_receiver(7) && !transmission.has_receiver(8));
+    let mut symbols = |count: u32| (0..count).map(|_| transmission.next(MS)).collect::<Vec<_>>();
+    let expected: Vec<TransmissionStep> = (0..11).map(TransmissionStep::Symbol).collect();
+    assert_eq!(symbols(11), expected, "ten of the object, and one of three ahead");
+    assert!(transmission.has_symbols() && transmission.drop_ahead() && !transmission.has_symbols());
+    assert_eq!(transmission.next(MS), TransmissionStep::Ask { pass: 0, last: false });
+    transmission.answer(7, 0, vec![2]);
+    transmission.evaluate(MS);
+    assert!(transmission.has_symbols(), "the next pass has begun, and none of it is sent");
+    assert_eq!(transmission.sent(), 11);
+    assert!(!transmission.drop_ahead(), "these symbols are needed");
+    // Three of eleven were lost: two that are missing, and one that the repair symbol replaced.
+    assert!((transmission.take_lost().unwrap() - 3.0 / 11.0).abs() < 1e-9);
+}

@@ -15,6 +15,7 @@ mod audience;
 mod error;
 mod gathering;
 mod offers;
+mod quiet;
 mod receiver;
 mod settings;
 mod slotted;
@@ -34,14 +35,12 @@ use tokio::sync::{oneshot, watch};
 
 use crate::traffic::{Counters, MulticastTraffic, SlotTraffic, Traffic};
 pub use error::MulticastError;
+pub(crate) use quiet::Quiet;
 pub use settings::{MulticastSettings, PlannedSlots, SlotSettings};
 pub use socket::interface_address;
 
 /// Memory of unfinished objects, unless one of each in-neighbour and two more need more.
 const STORE_BYTES: usize = 256 << 20;
-
-/// Longest time that words wait for a slot to end. Neighbours lose patience after 5 s.
-const LONGEST_QUIET: Duration = Duration::from_secs(2);
 
 /// The multicast of one plan, for the tasks of its streams. Its threads end once all of them have dropped it.
 pub(crate) struct Multicast {
@@ -74,6 +73,8 @@ pub(crate) struct OwnSlots {
     pub(crate) rhythm: Rhythm,
     /// The end of the last payload, out or in.
     pub(crate) busy_until: Option<Duration>,
+    /// The newest beacon of each in-neighbour: key and number.
+    pub(crate) beacons: BTreeMap<u32, (u32, u32)>,
     /// In-neighbours whose slots have another length, until that is reported.
     pub(crate) others: BTreeMap<u32, Duration>,
     pub(crate) traffic: SlotTraffic,
@@ -155,15 +156,6 @@ impl Multicast {
         self.next_link.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Waits until words for a neighbour collide with no payload of a sender out of range.
-    pub(crate) async fn wait_for_words_to(&self, neighbour: NodeId) {
-        let now = self.shared.now();
-        let quiet = self.shared.slots().and_then(|slots| slots.rhythm.quiet_for(neighbour.0, now));
-        if let Some(quiet) = quiet {
-            tokio::time::sleep(quiet.min(LONGEST_QUIET)).await;
-        }
-    }
-
     /// Gives an order. If the transmitter has ended, it is lost: receivers then ask for payloads by stream.
     pub(crate) fn order(&self, order: Order) {
         let _ = self.orders.send(order);
@@ -239,7 +231,13 @@ impl OwnSlots {
     fn of(settings: &SlotSettings) -> Self {
         let SlotSettings { table, nodes, node, length } = settings;
         let rhythm = Rhythm::new(table.clone(), *nodes, node.0, *length);
-        Self { rhythm, busy_until: None, others: BTreeMap::new(), traffic: SlotTraffic::default() }
+        Self {
+            rhythm,
+            busy_until: None,
+            beacons: BTreeMap::new(),
+            others: BTreeMap::new(),
+            traffic: SlotTraffic::default(),
+        }
     }
 
     /// The counts, with the present lengths.

@@ -113,7 +113,7 @@ pub struct SlotTraffic {
     pub on_time: u64,
     /// Payloads that were ready after it, and were sent in a later one.
     pub late: u64,
-    /// Payloads that did not fit into one slot, and took more.
+    /// Slots more, for payloads or their repair that did not fit into one.
     pub split: u64,
     /// Beacons of in-neighbours that make no sense.
     pub refused_beacons: u64,
@@ -132,7 +132,7 @@ impl SlotTraffic {
             self.late,
         );
         if self.split > 0 {
-            words += &format!(", {} in several slots", self.split);
+            words += &format!(", {} more slots for what did not fit", self.split);
         }
         words
     }

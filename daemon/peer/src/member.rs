@@ -181,10 +181,9 @@ impl Member<'_> {
         self.notices.past += self.connections.end().await;
         let streams = &self.network.streams;
         // Events still in the queue came over streams of the old plan.
-        (self.connections, receivers.edges) = {
-            let medium = self.medium.as_ref();
-            Connections::open(streams, place, boot_nonce, dimension, medium, &self.timeline)?
-        };
+        let medium = self.medium.as_ref();
+        (self.connections, receivers.edges) =
+            Connections::open(streams, place, boot_nonce, dimension, medium, &self.timeline)?;
         Ok(())
     }
 

@@ -301,9 +301,9 @@ impl Peer {
         streams: Streams,
     ) -> Result<(EventReceivers, Member<'a>)> {
         let Streams { boot_nonce, dimension, timeline } = streams;
-        let PeerOptions { slots, codec, .. } = self.options;
-        let settings = MulticastSettings::of(&self.options.medium, self.options.air_rate);
-        let medium = settings.map(|settings| PeerMedium { settings, slots, codec });
+        let PeerOptions { medium, air_rate, slots, codec, .. } = &self.options;
+        let settings = MulticastSettings::of(medium, *air_rate);
+        let medium = settings.map(|settings| PeerMedium { settings, slots: *slots, codec: *codec });
         let (connections, edges) =
             Connections::open(&network.streams, place, boot_nonce, dimension, medium.as_ref(), &timeline)?;
         let Incoming { events, stop, asked } = incoming;

@@ -285,6 +285,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::collections::{BTreeMap, BTreeSet};
 
+    use mingle_net::traffic::{MulticastTraffic, SlotTraffic};
+
     use super::*;
     use crate::status::{
         Contraction, Evaluated, IncomingLink, NeighbourStatus, OutgoingLink, PlanFacts, RobustReceiving, TrainerStatus,
@@ -358,7 +360,10 @@ mod tests {
                 clipped: BTreeMap::new(),
             }),
             contraction: Contraction { observed: known(), forecast: known() },
-            multicast: Some(MulticastStatus::default()),
+            multicast: Some(MulticastStatus {
+                traffic: MulticastTraffic { slots: Some(SlotTraffic::default()), ..MulticastTraffic::default() },
+                ..MulticastStatus::default()
+            }),
             encoding: Some(ParameterEncoding { codec: "int8".to_owned(), parcels, saved_bytes: 7, reason: None }),
             refusals: BTreeMap::from([("other_life".to_owned(), 1)]),
             neighbours: vec![neighbour],

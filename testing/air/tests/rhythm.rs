@@ -143,8 +143,11 @@ impl<'a> SlottedSwarm<'a> {
     fn start(&mut self, node: usize, slot: usize) {
         let now = Duration::from_micros(self.now);
         let window = self.windows[&(node, slot)];
-        let beacon = self.rhythms[node].beacon(&window, now).unwrap();
-        for neighbour in self.hearers[node].clone() {
+        // One that began anew since the offer has none.
+        let beacon = self.rhythms[node].beacon(&window, now);
+        let heard =
+            beacon.into_iter().flat_map(|beacon| self.hearers[node].clone().into_iter().map(move |to| (to, beacon)));
+        for (neighbour, beacon) in heard.collect::<Vec<_>>() {
             let delay = Duration::from_micros(self.random.random_range(50..800));
             let outcome = self.rhythms[neighbour].hear(node as u32, &beacon, now + delay);
             assert!(matches!(outcome, BeaconOutcome::Kept | BeaconOutcome::Followed), "{outcome:?} {beacon:?}");
@@ -219,7 +222,7 @@ impl<'a> SlottedSwarm<'a> {
 fn rhythm(plan: &Plan, node: usize) -> Rhythm {
     let step = |NodeSlots { count, own, last_busy, quiet }| StepSlots { slots: count, own, last_busy, quiet };
     let steps = plan.slots_of_node(node, &[]).into_iter().map(step).collect();
-    let table = SlotTable::new(plan.round_length(), steps).unwrap();
+    let table = SlotTable::new(plan.round_length(), steps).unwrap().of_equal_rounds(plan.has_equal_rounds());
     Rhythm::new(table, plan.node_count(), node as u32, length())
 }
 

@@ -16,8 +16,6 @@ const LONGEST_EPOCH: u64 = 64;
 const ROOT_LASTS: u64 = 64;
 /// Steps that no run has: a number as large as this is a lie.
 const STEPS_OF_NO_RUN: u64 = 1 << 48;
-/// Rounds after that of the last payload in which the present slot is looked for.
-const ROUNDS_LOOKED_AT: u64 = 4;
 /// A beacon is never early, but may be late: of a lateness a node follows this part at each beacon.
 const FOLLOWED_PART: i64 = 8;
 
@@ -66,21 +64,21 @@ pub struct Rhythm {
     node: u32,
     guard: i64,
     epoch_steps: u64,
-    times: Option<SlotTimes>,
+    pub(super) times: Option<SlotTimes>,
     needed: NeededPauses,
     /// A root that fell silent, and its newest round that was known.
     silent: Option<(u32, u64)>,
     /// The step of the last offer.
-    last_step: u64,
+    pub(super) last_step: u64,
 }
 
 /// Times are in microseconds since the fixed point.
 #[derive(Clone, Copy, Debug)]
-struct SlotTimes {
+pub(super) struct SlotTimes {
     /// A step of the present epoch, and the start of its slots.
-    step: u64,
+    pub(super) step: u64,
     start: i64,
-    pauses: Pauses,
+    pub(super) pauses: Pauses,
     next_pauses: Pauses,
     root: u32,
     hops: u16,
@@ -148,11 +146,14 @@ impl Rhythm {
     /// The beacon before a payload. `None` before the first offer.
     pub fn beacon(&self, window: &SlotWindow, now: Duration) -> Option<SlotBeacon> {
         let times = self.times?;
-        let step = window.place.step;
+        // What is left of a payload is sent in later rounds, and pauses are those of the present epoch.
+        let has_equal_rounds = self.layout.table.has_equal_rounds();
+        let step = if has_equal_rounds { self.last_step } else { window.place.step };
+        if self.epoch(step) != self.epoch(times.step) {
+            return None;
+        }
         let elapsed = micros(now).saturating_sub(self.start_of(step)?);
-        // What is left of a payload is sent in later rounds.
-        let elapsed =
-            if self.layout.table.has_equal_rounds() { elapsed.rem_euclid(self.mean_round()) } else { elapsed };
+        let elapsed = if has_equal_rounds { elapsed.rem_euclid(self.mean_round()) } else { elapsed };
         Some(SlotBeacon {
             step,
             elapsed: u64::try_from(elapsed).unwrap_or(0),
@@ -165,28 +166,6 @@ impl Rhythm {
         })
     }
 
-    /// The time until words may be exchanged with a neighbour. `None` if they may now.
-    pub fn quiet_for(&self, neighbour: u32, now: Duration) -> Option<Duration> {
-        let times = self.times?;
-        let steps = self.layout.table.round_steps();
-        let has_equal_rounds = self.layout.table.has_equal_rounds();
-        let step = if has_equal_rounds { times.step } else { self.last_step };
-        let first = step - step % steps;
-        let begin = self.start_by(first, times.pauses, times);
-        let since = micros(now).saturating_sub(begin);
-        let since = if has_equal_rounds { since.rem_euclid(self.mean_round()) } else { since };
-        (first..first + steps * ROUNDS_LOOKED_AT)
-            .find_map(|step| {
-                let since = since - (self.start_by(step, times.pauses, times) - begin);
-                let slot = u32::try_from(since.div_euclid(self.layout.slot))
-                    .ok()
-                    .filter(|slot| *slot < self.layout.table.slots(step))?;
-                let left = self.layout.slot - since.rem_euclid(self.layout.slot);
-                Some(if self.layout.table.is_quiet(neighbour, step, slot) { time(left) } else { Duration::ZERO })
-            })
-            .filter(|left| *left > Duration::ZERO)
-    }
-
     /// Takes a neighbour's beacon.
     pub fn hear(&mut self, sender: u32, beacon: &SlotBeacon, now: Duration) -> BeaconOutcome {
         if i64::from(beacon.slot) != self.layout.slot {
@@ -196,7 +175,8 @@ impl Rhythm {
         let elapsed = i64::try_from(beacon.elapsed).unwrap_or(i64::MAX);
         let is_root_right = beacon.root <= sender && (beacon.root == sender) == (beacon.hops == 0);
         let is_bounded = |pauses: Pauses| pauses.max(self.layout.longest()) == self.layout.longest();
-        let is_possible = elapsed <= most_elapsed && beacon.step < STEPS_OF_NO_RUN;
+        let latest_beat = self.round_of(beacon.step).saturating_add(2 * ROOT_LASTS);
+        let is_possible = elapsed <= most_elapsed && beacon.step < STEPS_OF_NO_RUN && beacon.beat <= latest_beat;
         if !is_possible || !is_root_right || !is_bounded(beacon.pauses) || !is_bounded(beacon.wanted) {
             return BeaconOutcome::Refused;
         }
@@ -281,7 +261,8 @@ impl Rhythm {
         let is_beyond = |times: &SlotTimes| self.epoch(times.step) > self.epoch(step) + 1;
         let Some(known) = self.times.filter(is_beyond) else { return };
         let start = self.start_by(known.step - known.step % steps, known.pauses, known);
-        self.times = Some(SlotTimes { step: step - step % steps, start, ..known });
+        let heard_in = self.round_of(step);
+        self.times = Some(SlotTimes { step: step - step % steps, start, heard_in, beat: heard_in, ..known });
     }
 
     /// Begins the epoch of a step, if the present one is over: with the pauses that were agreed in it.
@@ -328,7 +309,7 @@ impl Rhythm {
     /// rounds are equal, else the same one, later.
     fn shift(&self, place: SlotPlace, now: i64) -> Option<i64> {
         let start = self.slot_start(place)?;
-        let earliest = now - self.guard / 4;
+        let earliest = now - self.guard.min(self.layout.slot - self.guard) / 4;
         let round = self.mean_round();
         if self.layout.table.has_equal_rounds() {
             return Some(-(start - earliest).div_euclid(round) * round);
@@ -337,7 +318,7 @@ impl Rhythm {
         // time that neighbours claim.
         let late = earliest - start;
         let longest = 2 * i64::from(self.layout.longest().round);
-        Some(if (-longest..=0).contains(&late) { 0 } else { late })
+        Some(if (-longest..=0).contains(&late) { 0 } else { now - start })
     }
 
     fn window(&self, place: SlotPlace, shift: i64) -> Option<SlotWindow> {
@@ -364,7 +345,7 @@ impl Rhythm {
     }
 
     /// The start of a step's slots with these pauses, counted from a known one.
-    fn start_by(&self, step: u64, pauses: Pauses, known: SlotTimes) -> i64 {
+    pub(super) fn start_by(&self, step: u64, pauses: Pauses, known: SlotTimes) -> i64 {
         let distance = self.layout.place(step, pauses) - self.layout.place(known.step, pauses);
         let start = i128::from(known.start) + distance;
         start.clamp(i128::from(i64::MIN / 4), i128::from(i64::MAX / 4)) as i64
@@ -388,7 +369,7 @@ impl Rhythm {
     }
 }
 
-fn micros(time: Duration) -> i64 {
+pub(super) fn micros(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX / 4).min(i64::MAX / 4)
 }
 

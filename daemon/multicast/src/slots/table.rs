@@ -73,6 +73,13 @@ impl SlotTable {
         Some(Self { round_steps: round_steps as u64, steps, before, since_busy, has_equal_rounds })
     }
 
+    /// The same for a plan of which it is known if all rounds have the same slots for all nodes, not for this one alone.
+    #[must_use]
+    pub fn of_equal_rounds(mut self, are_equal: bool) -> Self {
+        self.has_equal_rounds &= are_equal;
+        self
+    }
+
     /// Steps of a round.
     pub fn round_steps(&self) -> u64 {
         self.round_steps
@@ -88,7 +95,7 @@ impl SlotTable {
         self.before[self.steps.len()]
     }
 
-    /// `true` if all rounds have the same slots for this node.
+    /// `true` if all rounds have the same slots.
     pub fn has_equal_rounds(&self) -> bool {
         self.has_equal_rounds
     }

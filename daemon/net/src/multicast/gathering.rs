@@ -14,6 +14,8 @@ use super::transmitter::Transmitter;
 const GATHER: Duration = Duration::from_millis(5);
 /// Payloads in transmission at a time; more go by stream.
 const MAX_ACTIVE: usize = 8;
+/// Payloads in transmission or waiting for slots at a time.
+const MAX_WAITING: usize = 64;
 
 impl Transmitter {
     /// Takes the offer of a link. One that packets do not reach is answered at once.
@@ -26,7 +28,10 @@ impl Transmitter {
         let is_alike = |other: &Payload, of: Option<LinkSlot>| {
             other.hash() == payload.hash() && of.map(LinkSlot::number) == slot.map(LinkSlot::number)
         };
-        if let Some(active) = self.active.iter_mut().find(|active| is_alike(&active.payload, active.slot))
+        if let Some(active) = self
+            .active
+            .iter_mut()
+            .find(|active| is_alike(&active.payload, active.slot) && !active.transmission.has_receiver(link))
             && active.transmission.add(link)
         {
             let _ = answer.send(Some(active.name));
@@ -50,7 +55,7 @@ impl Transmitter {
 
     fn begin(&mut self, Gathering { payload, slot, offers, .. }: Gathering, now: Duration) {
         let is_worth_it = (offers.len() >= 2 || slot.is_some())
-            && self.active.len() < MAX_ACTIVE
+            && self.active.len() < if slot.is_some() { MAX_WAITING } else { MAX_ACTIVE }
             && !self.is_broken
             && self.next_object < u32::MAX;
         let name = ObjectName { key: self.key.number(), object: self.next_object };
@@ -61,9 +66,8 @@ impl Transmitter {
             }
             return;
         };
-        if slot.is_some() {
-            active.transmission.repair_ahead(self.rate.repair_ahead());
-        }
+        let length = self.shared.slots().filter(|_| slot.is_some()).map(|slots| slots.rhythm.slot());
+        length.into_iter().for_each(|length| active.transmission.in_slots(self.rate.repair_ahead(), length));
         active.slot = slot;
         active.window = slot.and_then(|slot| self.take_window(slot, now));
         self.next_object += 1;

@@ -46,7 +46,7 @@ impl Receiver {
                 let mut heard = self.shared.heard.lock().unwrap_or_else(PoisonError::into_inner);
                 heard.insert(sender, (key, probe));
             }
-            PacketMeaning::Beacon { sender, beacon } => return self.hear(sender, &beacon),
+            PacketMeaning::Beacon { sender, key, number, beacon } => return self.hear(sender, (key, number), &beacon),
             PacketMeaning::Symbol { completes: true, .. } => {
                 self.shared.note_busy();
             }
@@ -58,9 +58,16 @@ impl Receiver {
 
 impl Receiver {
     /// Takes a beacon of an in-neighbour's slots.
-    fn hear(&self, sender: u32, beacon: &SlotBeacon) {
+    fn hear(&self, sender: u32, name: (u32, u32), beacon: &SlotBeacon) {
         let now = self.shared.now();
         let Some(mut slots) = self.shared.slots() else { return };
+        let known = slots.beacons.insert(sender, name);
+        if known.is_some_and(|known| known.0 == name.0 && known.1 >= name.1) {
+            // A copy of an old one, whose time is over.
+            slots.beacons.extend(known.map(|known| (sender, known)));
+            slots.traffic.refused_beacons += 1;
+            return;
+        }
         match slots.rhythm.hear(sender, beacon, now) {
             BeaconOutcome::OtherLength(length) => {
                 slots.others.insert(sender, length);

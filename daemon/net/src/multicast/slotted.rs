@@ -37,6 +37,9 @@ impl Transmitter {
     pub(super) fn renew_windows(&mut self, now: Duration) {
         for active in self.active.iter_mut().filter(|active| active.transmission.has_symbols()) {
             let Some(window) = active.window.filter(|window| window.end <= now) else { continue };
+            if active.transmission.drop_ahead() {
+                continue;
+            }
             let Some(mut slots) = self.shared.slots() else { continue };
             active.window = slots.rhythm.next_window(window, now);
             slots.traffic.split += 1;

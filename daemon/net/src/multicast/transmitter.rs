@@ -189,25 +189,23 @@ impl Transmitter {
     /// Puts the question after a pass to the receivers. Returns the time until which they may answer.
     fn ask(&mut self, place: usize, now: Duration) -> Option<Duration> {
         let active = &mut self.active[place];
-        loop {
-            let step = if active.transmission.has_symbols() { return None } else { active.transmission.next(now) };
-            if let Some(lost) = active.transmission.take_lost() {
-                active.has_lost = true;
-                self.rate.learn(lost);
-            }
-            match step {
+        // Repair symbols are sent by the pace, and in slots.
+        active.transmission.evaluate(now);
+        if let Some(lost) = active.transmission.take_lost() {
+            active.has_lost = true;
+            self.rate.learn(lost);
+        }
+        while !active.transmission.has_symbols() {
+            match active.transmission.next(now) {
                 TransmissionStep::Ask { pass, last } => {
                     let word = Word::Sent { object: active.name, pass, last };
                     active.transmission.receivers().for_each(|link| self.audience.tell(link, word.clone()));
                 }
                 TransmissionStep::WaitUntil(until) => return Some(until),
-                TransmissionStep::Over => return None,
-                TransmissionStep::Symbol(symbol) => {
-                    // The first repair symbol of a pass: the pacer counts it with the next packets.
-                    active.send(symbol, &self.socket, self.group, &mut self.packet, &self.shared).ok()?;
-                }
+                TransmissionStep::Over | TransmissionStep::Symbol(_) => break,
             }
         }
+        None
     }
 
     fn remind(&mut self, now: Duration) {

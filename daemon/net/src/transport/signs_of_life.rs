@@ -47,6 +47,9 @@ impl SignsOfLife {
 
     /// Time for the answer to a ping.
     pub(super) fn ping_timeout(self) -> Duration {
-        2 * self.ping_interval()
+        Duration::from_secs(match self {
+            Self::Frequent => 6,
+            Self::Sparse => 10,
+        })
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::{WORD_QUEUE, no_word, sleep_until};
 use crate::edge::halves::{DriverGone, Incoming, Outgoing, READ_BYTES, read_in_time};
-use crate::multicast::Multicast;
+use crate::multicast::{Multicast, Quiet};
 use crate::traffic::Counters;
 
 /// Bytes that come at once with a payload by stream; words are shorter.
@@ -32,8 +32,7 @@ pub(in crate::edge) struct InReading {
 }
 
 pub(in crate::edge) struct InWriting {
-    node: NodeId,
-    multicast: Arc<Multicast>,
+    quiet: Quiet,
     said: mpsc::Receiver<Word>,
 }
 
@@ -52,7 +51,7 @@ pub(super) fn conversation(
         reception: None,
         acknowledged: None,
     };
-    (reading, InWriting { node, multicast: Arc::clone(multicast), said })
+    (reading, InWriting { quiet: Quiet::new(multicast, node), said })
 }
 
 impl InReading {
@@ -140,6 +139,12 @@ impl InReading {
         let reception = self.reception.as_mut().filter(|reception| !reception.has_given_up())?;
         let payload = shared.store().take(node, object);
         let Some(payload) = payload else {
+            if shared.store().is_over(node, object) {
+                // It was dropped for newer ones of the sender.
+                let word = reception.give_up();
+                self.say(word);
+                return None;
+            }
             let word = reception.poll(shared.store().missing(node, object), shared.now());
             word.into_iter().for_each(|word| self.say(word));
             return None;
@@ -192,17 +197,17 @@ impl InWriting {
         mut messages: mpsc::Receiver<Message>,
     ) -> io::Result<()> {
         loop {
+            let quiet = self.quiet.until();
             tokio::select! {
-                message = messages.recv() => {
+                message = messages.recv(), if quiet.is_none() => {
                     let Some(message) = message else { return outgoing.close().await };
-                    self.multicast.wait_for_words_to(self.node).await;
                     let more = !messages.is_empty();
                     outgoing.write_message(message, more).await?;
                 }
-                Some(word) = self.said.recv() => {
-                    self.multicast.wait_for_words_to(self.node).await;
+                Some(word) = self.said.recv(), if quiet.is_none() => {
                     outgoing.write(std::iter::once(&*wire::aside(&word.encode())), false).await?;
                 }
+                () = sleep_until(quiet) => {}
             }
         }
     }

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{WORD_QUEUE, no_word, sleep_until};
 use crate::edge::halves::{DriverGone, Incoming, Outgoing, READ_BYTES, WRITE_TIMEOUT, read_in_time};
-use crate::multicast::{Multicast, Order};
+use crate::multicast::{Multicast, Order, Quiet};
 use crate::traffic::Counters;
 
 /// Words of the transmitter that wait to be written.
@@ -25,14 +25,24 @@ pub(in crate::edge) struct OutReading {
 
 pub(in crate::edge) struct OutWriting {
     link: OutLink,
+    quiet: Quiet,
     /// Words of the transmitter for the receiver.
     words: mpsc::Receiver<Word>,
     /// Words of the receiver.
     said: mpsc::Receiver<Word>,
     under_way: Option<UnderWay>,
-    /// A parcel that waits for the one under way, and its payload by multicast, if it has one: that goes with those of the
-    /// other links, in the same slot, and does not wait.
-    held: Option<(Parcel, Option<ObjectName>)>,
+    /// A message that waits until words may be exchanged.
+    message: Option<Message>,
+    /// A parcel that waits for that, and for the one under way.
+    held: Option<HeldParcel>,
+}
+
+/// A parcel whose header is not written. Its payload does not wait: it goes with those of the other links.
+struct HeldParcel {
+    parcel: Parcel,
+    object: Option<ObjectName>,
+    /// The last question about it.
+    question: Option<Word>,
 }
 
 /// This stream among those of the transmitter, until it is dropped.
@@ -40,7 +50,6 @@ struct OutLink {
     multicast: Arc<Multicast>,
     counters: Arc<Counters>,
     number: u64,
-    node: NodeId,
 }
 
 /// A parcel whose payload travels by multicast.
@@ -62,8 +71,19 @@ pub(super) fn conversation(
     let (to_writer, words) = mpsc::channel(TRANSMITTER_WORDS);
     let number = multicast.new_link();
     multicast.order(Order::Join { link: number, node, words: to_writer, counters: Arc::clone(counters) });
-    let link = OutLink { multicast: Arc::clone(multicast), counters: Arc::clone(counters), number, node };
-    (OutReading { say }, OutWriting { link, words, said, under_way: None, held: None })
+    let link = OutLink { multicast: Arc::clone(multicast), counters: Arc::clone(counters), number };
+    (
+        OutReading { say },
+        OutWriting {
+            link,
+            quiet: Quiet::new(multicast, node),
+            words,
+            said,
+            under_way: None,
+            message: None,
+            held: None,
+        },
+    )
 }
 
 impl OutReading {
@@ -101,30 +121,24 @@ impl OutWriting {
         mut messages: mpsc::Receiver<Message>,
     ) -> io::Result<()> {
         let mut is_open = true;
-        while is_open || self.under_way.is_some() {
+        while is_open || self.under_way.is_some() || self.held.is_some() || self.message.is_some() {
+            let quiet = self.quiet.until();
+            if quiet.is_none() && self.write_waiting(&mut outgoing).await? {
+                continue;
+            }
             let deadline = self.under_way.as_ref().map(|parcel| parcel.sign_at + WRITE_TIMEOUT);
             tokio::select! {
-                message = messages.recv(), if is_open && self.held.is_none() => match message {
+                message = messages.recv(), if is_open && self.held.is_none() && self.message.is_none() => match message {
                     Some(Message::Parcel(parcel)) => {
                         let object = self.link.offer(&parcel).await;
-                        if self.under_way.is_some() {
-                            self.held = Some((parcel, object));
-                        } else {
-                            self.begin(parcel, object, &mut outgoing).await?;
-                        }
+                        self.held = Some(HeldParcel { parcel, object, question: None });
                     }
-                    Some(message) => {
-                        self.link.wait_for_words().await;
-                        outgoing.write_message(message, !messages.is_empty()).await?;
-                    }
+                    Some(message) => self.message = Some(message),
                     None => is_open = false,
                 },
-                Some(word) = self.words.recv() => {
-                    self.note_sign(&word);
-                    self.link.wait_for_words().await;
-                    outgoing.write(std::iter::once(&*wire::aside(&word.encode())), false).await?;
-                }
+                Some(word) = self.words.recv(), if quiet.is_none() => self.say(word, &mut outgoing).await?,
                 Some(word) = self.said.recv() => self.hear(word, &mut outgoing).await?,
+                () = sleep_until(quiet) => {}
                 () = sleep_until(deadline) => {
                     return Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not say if it has a payload"));
                 }
@@ -133,11 +147,40 @@ impl OutWriting {
         outgoing.close().await
     }
 
+    /// Writes the message that waits, or begins the parcel that does. `false` if nothing can be written yet.
+    async fn write_waiting<S: AsyncRead + AsyncWrite + Unpin>(
+        &mut self,
+        outgoing: &mut Outgoing<'_, S>,
+    ) -> io::Result<bool> {
+        if let Some(message) = self.message.take() {
+            outgoing.write_message(message, false).await?;
+            return Ok(true);
+        }
+        let Some(held) = self.held.take_if(|_| self.under_way.is_none()) else { return Ok(false) };
+        self.begin(held, outgoing).await?;
+        Ok(true)
+    }
+
+    /// Writes a word of the transmitter. A question about a payload whose header is not written yet waits for that.
+    async fn say<S: AsyncRead + AsyncWrite + Unpin>(
+        &mut self,
+        word: Word,
+        outgoing: &mut Outgoing<'_, S>,
+    ) -> io::Result<()> {
+        if let Word::Sent { object, .. } = &word
+            && let Some(held) = self.held.as_mut().filter(|held| held.object == Some(*object))
+        {
+            held.question = Some(word);
+            return Ok(());
+        }
+        self.note_sign(&word);
+        outgoing.write(std::iter::once(&*wire::aside(&word.encode())), false).await
+    }
+
     /// Begins a parcel: its payload is an object of multicast, or goes by stream.
     async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
         &mut self,
-        parcel: Parcel,
-        object: Option<ObjectName>,
+        HeldParcel { parcel, object, question }: HeldParcel,
         outgoing: &mut Outgoing<'_, S>,
     ) -> io::Result<()> {
         let Some(object) = object else {
@@ -147,11 +190,13 @@ impl OutWriting {
         let payload = parcel.payload.clone();
         let encoded = wire::encode(Message::Parcel(parcel));
         let elsewhere = wire::elsewhere(object.to_number());
-        self.link.wait_for_words().await;
         let header = encoded.frames().take(1).map(|(control, _)| control);
         outgoing.write(header.chain(std::iter::once(&*elsewhere)), false).await?;
         self.under_way = Some(UnderWay { object, payload, encoded, began, sign_at: began });
-        Ok(())
+        match question {
+            Some(word) => outgoing.write(std::iter::once(&*wire::aside(&word.encode())), false).await,
+            None => Ok(()),
+        }
     }
 
     /// Takes a word of the receiver.
@@ -176,10 +221,7 @@ impl OutWriting {
             outgoing.counters.note_sent_by_multicast(payload.bytes().len());
         }
         outgoing.note_sent_parcel(&payload, began);
-        match self.held.take() {
-            Some((parcel, object)) => self.begin(parcel, object, outgoing).await,
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     fn note_sign(&mut self, word: &Word) {
@@ -198,10 +240,6 @@ impl OutWriting {
 }
 
 impl OutLink {
-    async fn wait_for_words(&self) {
-        self.multicast.wait_for_words_to(self.node).await;
-    }
-
     /// Offers a payload to the transmitter. `None` if it is to go by stream.
     async fn offer(&self, parcel: &Parcel) -> Option<ObjectName> {
         if !self.counters.is_heard() {
