@@ -95,6 +95,9 @@ def test_a_site_whose_script_takes_ten_times_as_long_does_not_hold_up_the_others
     # The script looks at no time limit: the peer goes on without it.
     usual = _seconds_of_others(tmp_path / "alike", slowest_s=0.04)
     slowed = _seconds_of_others(tmp_path / "one slow", slowest_s=0.4)
+    if slowed >= 2 * usual:
+        # The machine may have had something else to do; a swarm that waits for the slow site is as slow again.
+        slowed = _seconds_of_others(tmp_path / "one slow again", slowest_s=0.4)
     assert slowed < 2 * usual, (slowed, usual)
 
 
