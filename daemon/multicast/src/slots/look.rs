@@ -1,4 +1,4 @@
-//! What people and senders ask of a rhythm.
+//! Questions to a rhythm that change nothing: lengths, slots, and times in which words wait.
 
 use std::time::Duration;
 

@@ -46,7 +46,7 @@ impl NeededPauses {
         self.second = self.second.max(lesser);
     }
 
-    /// What was needed.
+    /// The second longest pause of each kind.
     pub(super) fn get(&self) -> Pauses {
         self.second
     }

@@ -219,7 +219,7 @@ impl Rhythm {
         times.next_pauses = known.next_pauses.max(next);
     }
 
-    /// Where rounds differ, follows a sender whose slots are later, unless it has fallen behind.
+    /// Follows a sender whose slots are later, unless it has fallen behind: for rounds that differ.
     fn follow_later(&mut self, beacon: &SlotBeacon, start: i64, now: i64) -> BeaconOutcome {
         let is_behind = beacon.step.saturating_add(2 * self.layout.table.round_steps()) <= self.last_step;
         let Some(own) = self.start_of(beacon.step).filter(|_| !is_behind) else { return BeaconOutcome::Kept };
@@ -232,7 +232,7 @@ impl Rhythm {
         BeaconOutcome::Followed
     }
 
-    /// Where rounds are equal, follows a sender that is nearer to a root with a lower number, or to the same one.
+    /// Follows a sender that is nearer to a root with a lower number, or to the same one: for rounds that are equal.
     fn follow_root(&mut self, beacon: &SlotBeacon, known: SlotTimes, start: i64) -> BeaconOutcome {
         let is_silent = self.silent.is_some_and(|(root, beat)| beacon.root == root && beacon.beat <= beat);
         let is_nearer = beacon.root < known.root || beacon.root == known.root && beacon.hops < known.hops;

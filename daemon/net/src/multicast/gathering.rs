@@ -10,7 +10,8 @@ use super::active::Active;
 use super::offers::{Gathering, LinkSlot, PayloadOffer};
 use super::transmitter::Transmitter;
 
-/// Time in which several links may offer the same payload. What one link alone offers goes by its stream.
+/// Time in which several links may offer the same payload. Without slots, what one link alone offers goes by
+/// its stream.
 const GATHER: Duration = Duration::from_millis(5);
 /// Payloads in transmission at a time; more go by stream.
 const MAX_ACTIVE: usize = 8;

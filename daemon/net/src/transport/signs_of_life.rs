@@ -1,4 +1,4 @@
-//! How often connections show that they live, and when they count as dead.
+//! Intervals at which connections show that they live, and times after which they count as dead.
 
 use std::time::Duration;
 
