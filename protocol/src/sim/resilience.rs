@@ -5,14 +5,15 @@
 //!   settles      usual: measured   attack       held: measured     a plan without the attackers
 //! ```
 //!
+//! Where rounds are slow, all of this takes as many times longer (`profile/scenario/siege.rs`).
+//!
 //! A node of whose neighbours fewer than a third attack keeps at least half of its usual weight, as a part of that
-//! in the plan, and half of its usual pace, [`SETTLED`] after the attack began, skips no more rounds than it finishes, and
+//! in the plan, and half of its usual pace once a third of the siege is over, skips no more rounds than it finishes, and
 //! does not end. Two kinds of plans protect its weight less. Where links go one way, a node cannot see what its receivers
 //! keep: it keeps a quarter, and with [`WaitPolicy::Async`] nothing is promised. In trees of exact averages each node but
 //! the root gives all it has in every round: it keeps a quarter too.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use super::error::SimError;
 use super::fault::Fault;
@@ -28,10 +29,6 @@ const KEPT: f64 = 0.5;
 const KEPT_AT_LEAST: f64 = 0.25;
 /// Rounds in a second that a node may skip beyond those that it finishes: one in five seconds.
 const LEAST_SKIPPED: f64 = 0.2;
-/// Time before rounds count as usual.
-const WARM_UP: Duration = Duration::from_secs(10);
-/// Time after which what a node keeps is measured.
-pub(super) const SETTLED: Duration = Duration::from_secs(20);
 
 /// An attack on a swarm.
 #[derive(Clone, Debug)]
@@ -49,6 +46,16 @@ impl Siege {
         let (ends, _) = faults.iter().find(|(_, fault)| matches!(fault, Fault::Expel(..)))?;
         let attackers = attacks().flat_map(|(_, fault)| fault.nodes()).collect();
         Some(Self { attackers, begins: *begins, ends: *ends })
+    }
+
+    /// The time before which rounds do not count as usual: a quarter of that before the attack.
+    fn warmed_up(&self) -> Time {
+        Time(self.begins.micros() / 4)
+    }
+
+    /// The time from which on what a node keeps is measured: a third of the siege is over.
+    pub(super) fn settled(&self) -> Time {
+        self.begins + self.ends.since(self.begins) / 3
     }
 
     /// The last moment of the siege.
@@ -71,13 +78,13 @@ impl Siege {
             if !outnumbers(&neighbours(schedule, id), &self.attackers) {
                 continue;
             }
-            let usual = Course::of(swarm, id, Time::default() + WARM_UP, self.begins);
-            let held = Course::of(swarm, id, self.begins + SETTLED, self.ends);
+            let usual = Course::of(swarm, id, self.warmed_up(), self.begins);
+            let held = Course::of(swarm, id, self.settled(), self.ends);
             if held.share < kept_weight(schedule, swarm.policy()) * usual.share.min(1.0) {
                 return Err(SimError::Drained { now, id, share: held.share, usual: usual.share });
             }
             // One round more or less is no evidence.
-            let one_round = 1.0 / self.ends.since(self.begins + SETTLED).as_secs_f64();
+            let one_round = 1.0 / self.ends.since(self.settled()).as_secs_f64();
             if held.rounds + one_round < KEPT * usual.rounds {
                 return Err(SimError::Slowed { now, id, rounds: held.rounds, usual: usual.rounds });
             }

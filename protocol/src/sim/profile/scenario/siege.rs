@@ -42,10 +42,19 @@ pub(super) fn scenario(profile: Profile, seed: u64, mut rng: ChaCha8Rng) -> Resu
         network: NetworkModel { drop, ..config.network },
         ..config
     };
-    let faults = attacks(&attackers, rng);
-    let repair = EXPELLED + AFTERWARDS;
-    let end = repair + AFTERWARDS;
+    let slowness = slowness(&config);
+    let faults = attacks(&attackers, slowness, rng);
+    let repair = Time(EXPELLED.micros() * u64::from(slowness)) + AFTERWARDS * slowness;
+    let end = repair + AFTERWARDS * slowness;
     Ok(Scenario { config, faults, repair, end, limit: Time(end.micros() * 3), pace: 1 })
+}
+
+/// The factor by which all times are longer in a swarm with slow rounds: a node learns of others once a round, however long
+/// rounds take. It is the mean time that the messages of a round are under way, in seconds, rounded up.
+fn slowness(config: &SwarmConfig) -> u32 {
+    let (shortest, longest) = config.network.delay;
+    let round = (shortest + longest).as_secs_f64() / 2.0 * config.schedule.round_length() as f64;
+    (round.ceil() as u32).max(1)
 }
 
 /// The swarm over streams, where nodes wait for each other: in trees of exact averages nodes that go on without others
@@ -108,12 +117,13 @@ fn attackers(steps: &[Step], nodes: u32, rng: &mut ChaCha8Rng) -> BTreeSet<NodeI
 }
 
 /// The faults: all attackers begin at once, with one attack or each with its own, and go with one plan.
-fn attacks(attackers: &BTreeSet<NodeId>, rng: &mut ChaCha8Rng) -> Vec<(Time, Fault)> {
+fn attacks(attackers: &BTreeSet<NodeId>, slowness: u32, rng: &mut ChaCha8Rng) -> Vec<(Time, Fault)> {
+    let [begins, expelled] = [BEGINS, EXPELLED].map(|at| Time(at.micros() * u64::from(slowness)));
     let agreed = rng.random_bool(0.7).then(|| any(rng));
     let mut faults: Vec<(Time, Fault)> =
-        attackers.iter().map(|&id| (BEGINS, Fault::Besiege(id, agreed.unwrap_or_else(|| any(rng))))).collect();
-    let expelled = attackers.first().map(|&first| (EXPELLED, Fault::Expel(first, rng.random())));
-    faults.extend(expelled);
+        attackers.iter().map(|&id| (begins, Fault::Besiege(id, agreed.unwrap_or_else(|| any(rng))))).collect();
+    let end = attackers.first().map(|&first| (expelled, Fault::Expel(first, rng.random())));
+    faults.extend(end);
     faults
 }
 
