@@ -59,7 +59,7 @@ mod weight_floor;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::config::{NodeConfig, NodeError};
+use crate::config::{NodeConfig, NodeError, WaitPolicy};
 use crate::effect::{Effect, NodeEvent};
 use crate::injected_bug::InjectedBug;
 use crate::input::Input;
@@ -265,7 +265,9 @@ impl Node {
             Phase::AwaitingParcels(wait) => {
                 let pace = Some(self.pace_of_the_others()).filter(|at| *at > self.now);
                 let grace = Some(self.grace_ends(wait)).filter(|at| *at > self.now);
-                pace.into_iter().chain(grace).chain([wait.deadline]).min()
+                let may_go_on = self.config.policy != WaitPolicy::Sync;
+                let step = Some(self.usual_step_ends(wait)).filter(|at| may_go_on && *at > self.now);
+                pace.into_iter().chain(grace).chain(step).chain([wait.deadline]).min()
             }
             // Once past, only a neighbour's message or the disk can still end the draining.
             Phase::Draining { give_up_at, end_at } => [give_up_at, end_at].into_iter().find(|at| *at > self.now),

@@ -168,6 +168,12 @@ impl RoundClock {
         since + self.usual.map_or(self.floor, |usual| usual * GRACE)
     }
 
+    /// The end of a step of the usual length that began at this time, of rounds with so many steps.
+    pub(crate) fn usual_step(&self, since: Time, steps: u64) -> Time {
+        let usual = self.usual.unwrap_or(self.floor);
+        since + usual / u32::try_from(steps).unwrap_or(u32::MAX).max(1)
+    }
+
     /// The end of a wait that begins now: after twice the usual round time, or twice what this round has taken already,
     /// so that even the first round waits for a neighbour that trains at half the speed; never less than the floor.
     pub(crate) fn deadline(&self, now: Time) -> Time {

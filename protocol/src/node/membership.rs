@@ -101,7 +101,7 @@ impl Node {
         // A donor may lie. With a ratio beyond the bound all others would refuse this node's parcels: its own is better.
         let ratio = ratio.filter(|ratio| self.config.largest_norm.is_none_or(|bound| extent_of(ratio).norm <= bound));
         self.carry_training_over(ratio.is_none());
-        let ratio = ratio.unwrap_or_else(|| self.push_sum.ratio().to_vec());
+        let ratio = ratio.unwrap_or_else(|| self.ratio_within_bound());
         self.push_sum.begin_anew(ratio, Mass::ONE);
         self.brought = Mass::ONE;
         // Lives are counted within a generation. A node may lose its records of this one and begin it again from older

@@ -65,6 +65,18 @@ impl Node {
         self.norm_guard.outward < OUTWARD * bound && self.norm() > NEAR * bound
     }
 
+    /// The ratio to begin a generation with. Where it exceeds the largest norm it is scaled down to that, since neighbours would
+    /// refuse it: what rounding leaves of a small weight leads there.
+    pub(super) fn ratio_within_bound(&mut self) -> Vec<f32> {
+        let mut ratio = self.push_sum.ratio().to_vec();
+        let norm = extent_of(&ratio).norm;
+        if let Some(bound) = self.config.largest_norm.filter(|bound| norm > *bound) {
+            let part = (bound / norm) as f32;
+            ratio.iter_mut().for_each(|value| *value *= part);
+        }
+        ratio
+    }
+
     /// The norm of the ratio.
     fn norm(&mut self) -> f64 {
         extent_of(&self.push_sum.ratio()).norm

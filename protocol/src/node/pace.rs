@@ -107,7 +107,7 @@ impl Node {
 
     /// Returns `true` if the node did not train and was sent nothing. It then lets time pass instead of spinning, as
     /// long as another node could still send it something.
-    pub(super) fn has_nothing_to_go_on(&self) -> bool {
+    pub(super) fn has_nothing_to_go_on(&self, wait: Wait) -> bool {
         // However far ahead others claim to be, a node takes its time.
         if self.steps_now.0 == self.now && self.steps_now.1 >= MOST_STEPS_AT_ONCE {
             return true;
@@ -127,15 +127,22 @@ impl Node {
         if self.follows_the_others() || self.is_told_of_all(due) {
             return false;
         }
+        let is_settled = self.are_settled(due);
         let due = || due.iter().filter_map(|from| self.peers.get(from));
         match self.config.policy {
-            // In step with its neighbours, a message that no parcel is coming is enough; otherwise only mass is. A node
-            // that is behind had it before.
+            // In step with its neighbours, a message that no parcel is coming is enough. Otherwise only mass is, which a node
+            // that is behind had before, or the end of a usual step.
             WaitPolicy::Sync => !self.send_gate.heard_in_step && !self.has_due_parcel(),
             WaitPolicy::Bounded { .. } | WaitPolicy::Async => {
-                !self.send_gate.absorbed_in_step && !self.has_any_brought(due())
+                let is_over = is_settled && self.now >= self.usual_step_ends(wait);
+                !is_over && !self.send_gate.absorbed_in_step && !self.has_any_brought(due())
             }
         }
+    }
+
+    /// The end of a step of the usual length.
+    pub(super) fn usual_step_ends(&self, wait: Wait) -> Time {
+        self.clock.usual_step(wait.since, self.config.schedule.round_length()).min(wait.deadline)
     }
 
     /// Returns `true` if in a tree nothing more comes in this step from those that send in it. They wait for this node in

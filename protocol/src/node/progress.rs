@@ -27,7 +27,7 @@ use crate::time::Time;
 
 /// Largest ratio of a neighbour's pace to this node's for its claim alone to be believed. Nodes that follow each other come
 /// to the pace of the fastest; all the same they skip no more rounds than they finish.
-const FASTER: Ratio = Ratio { of: 3, to: 2 };
+const FASTER: Ratio = Ratio { of: 5, to: 4 };
 
 /// The same for the claims of a single neighbour.
 const FASTER_ALONE: Ratio = Ratio { of: 2, to: 1 };

@@ -231,7 +231,7 @@ impl Node {
     /// Absorbs and ends the step once the wait policy is satisfied, or time is up.
     fn try_finish_step(&mut self, wait: Wait) -> bool {
         let missing = self.awaited_in_neighbours();
-        if self.now < wait.deadline && (!missing.is_empty() || self.has_nothing_to_go_on()) {
+        if self.now < wait.deadline && (!missing.is_empty() || self.has_nothing_to_go_on(wait)) {
             return false;
         }
         if self.now < self.pace_of_the_others().min(wait.deadline) {
@@ -293,6 +293,11 @@ impl Node {
         match self.phase {
             Phase::Gathering { .. } => {}
             Phase::Draining { .. } | Phase::Drained => self.absorb_until(u64::MAX),
+            // Where all wait for all, parcels of earlier steps come only to a node that has gone on without their sender, which
+            // may wait in turn until they are acknowledged.
+            Phase::AwaitingParcels(_) if self.config.policy == WaitPolicy::Sync => {
+                self.step.checked_sub(1).into_iter().for_each(|step| self.absorb_until(step));
+            }
             _ if self.config.policy == WaitPolicy::Sync => {}
             // Late parcels only. Early ones wait for their step of the plan; otherwise the node would pass on what it
             // should keep.

@@ -18,11 +18,14 @@
 //! A node that gets nothing at all for long also keeps a reserve of 2^-19, so that it never runs out of what it needs to
 //! send these: below it, it gives single units.
 //!
-//! A node that has got next to nothing for long gives what it has beyond 0.45 of its usual weight: the swarm would come to
+//! A node that has got next to nothing for long gives what it has beyond 0.43 of its usual weight: the swarm would come to
 //! rest with the weight where it happens to be, and those that get all from such nodes would be left with less.
 //!
-//! A node that gets everything from one neighbour keeps 0.28 of its largest usual weight in any case. That neighbour may
-//! stop at once, and the node learns of it after it has given once more.
+//! A node with less than its usual weight keeps 0.28 of its largest usual one: in a step after which the plan leaves it
+//! little, it would else be left with less than that when its sources stop at once. One that gets everything from one
+//! neighbour keeps as much in any case, since it learns of the stop only after it has given once more. In plans with a tree
+//! of exact averages only such a node does: there a node is as short as others are late, and an average is exact only if
+//! it gives all the same.
 //!
 //! Mixing slows down, and ends in time, where all nodes together have less than 0.6 of their usual weight. The floor is
 //! no help in steps in which the plan lets a node keep nothing, as in trees of exact averages.
@@ -40,9 +43,9 @@ const FLOOR: f64 = 0.6;
 /// Mean inflow below which a node has got next to nothing for long.
 const DRY: f64 = 1.0 / 16.0;
 /// Part of the usual weight down to which such a node gives: others may get all from it.
-const DRY_FLOOR: f64 = 0.45;
-/// Part of its largest usual weight that a node keeps which gets everything from one neighbour.
-const KEPT_OF_ONE_SOURCE: f64 = 0.28;
+const DRY_FLOOR: f64 = 0.43;
+/// Part of its largest usual weight that a node keeps which is short of weight, or gets everything from one neighbour.
+const KEPT: f64 = 0.28;
 /// Weight of the newest step in the moving average.
 const NEWEST: f64 = 1.0 / 8.0;
 /// Largest inflow that is remembered of a step: parcels that were late come together.
@@ -144,7 +147,7 @@ impl Node {
         match share {
             Some(share) => {
                 self.weight_floor.measure(share, usual, usually_given, period);
-                let spare = self.spare_of_one_source().map(|spare| spare.max(LEAST_GIVEN * usually_given));
+                let spare = self.spare().map(|spare| spare.max(LEAST_GIVEN * usually_given));
                 self.weight_floor.limit = self.weight_floor.limit.into_iter().chain(spare).reduce(f64::min);
             }
             None => {
@@ -154,14 +157,16 @@ impl Node {
         }
     }
 
-    /// The weight that a node can spare which gets everything from one neighbour; `None` for one with several sources.
-    fn spare_of_one_source(&self) -> Option<f64> {
+    /// The weight beyond what the node keeps in any case; `None` if it has its usual weight, and several sources.
+    fn spare(&self) -> Option<f64> {
         let schedule = &self.config.schedule;
-        if schedule.all_in_neighbours(self.config.id).len() != 1 {
+        let has_one_source = schedule.all_in_neighbours(self.config.id).len() == 1;
+        let is_short = self.w() < self.usual_weight(self.step) && !schedule.hands_ratios_down();
+        if !has_one_source && !is_short {
             return None;
         }
         let most_usual = (0..schedule.period()).map(|step| self.usual_weight(step)).fold(0.0, f64::max);
-        Some(self.w() - KEPT_OF_ONE_SOURCE * most_usual)
+        Some(self.w() - KEPT * most_usual)
     }
 
     /// Makes parcels lighter, all by the same factor, where they exceed what the node may give.
@@ -249,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_has_got_nothing_for_long_gives_what_it_has_beyond_0_45_of_its_usual_weight() {
+    fn a_node_that_has_got_nothing_for_long_gives_what_it_has_beyond_0_43_of_its_usual_weight() {
         let limits = |share: f64| -> Vec<Option<f64>> {
             let mut floor = WeightFloor::default();
             let mut dry_split = |_| {
@@ -262,7 +267,7 @@ mod tests {
         };
         let of_half = limits(0.5);
         assert!(of_half[..16].iter().all(|limit| *limit == Some(LEAST_GIVEN)), "{of_half:?}");
-        assert!(of_half[30..].iter().all(|limit| is_close(*limit, 0.05)), "{of_half:?}");
+        assert!(of_half[30..].iter().all(|limit| is_close(*limit, 0.07)), "{of_half:?}");
         assert!(limits(0.4).iter().all(|limit| *limit == Some(LEAST_GIVEN)));
     }
 
