@@ -8,7 +8,9 @@
 //! A permit can die with a neighbour: after [`MOST_SKIPPED_SPLITS`] splits without a permit the gate opens once
 //! regardless. It also opens where a receiver of the step has been passed over [`MOST_PASSED_OVER`] times: a node that gets
 //! a parcel in the same step of every period would else send in that step alone. A node with [`PLENTY`] needs no permit:
-//! where weight was made up, nodes refuse each other's parcels, and would all wait for one.
+//! where weight was made up, nodes refuse each other's parcels, and would all wait for one. Nor does a node with
+//! [`NEARLY_ALL`] of its usual weight that hands a ratio down a tree: all weight is there, or above, and others have none to
+//! give it a permit with.
 
 use super::Node;
 use super::peer::Neighbour;
@@ -28,6 +30,9 @@ const MOST_PERMITS: u32 = 2;
 
 /// Multiple of its usual weight with which a node needs no permit.
 const PLENTY: f64 = 1.5;
+
+/// Part of its usual weight with which a node that hands a ratio down a tree needs no permit.
+const NEARLY_ALL: f64 = 15.0 / 16.0;
 
 /// Permission to send, and what happened to the node's mass in the present step.
 #[derive(Clone, Copy, Debug, Default)]
@@ -136,7 +141,9 @@ impl Node {
         // One that can take no parcel now would hold the gate open for the others.
         let was_passed_over = |peer: &Neighbour| peer.passed_over >= MOST_PASSED_OVER && peer.can_take_parcel();
         let is_due = |link: &OutShare| self.peers.get(&link.to).is_some_and(was_passed_over);
-        let has_plenty = self.own_share().is_some_and(|share| share >= PLENTY);
+        let hands_down = self.config.schedule.hands_down(self.config.id, self.step);
+        let plenty = if hands_down { NEARLY_ALL } else { PLENTY };
+        let has_plenty = self.own_share().is_some_and(|share| share >= plenty);
         self.send_gate.is_closed() && !has_plenty && !links.iter().any(is_due)
     }
 

@@ -56,7 +56,8 @@ fn assert_kept(seeds: &[(u64, Misconduct)], is_wanted: fn(&Schedule) -> bool) {
 #[test]
 fn in_trees_of_exact_averages_sound_nodes_keep_weight_and_pace_whatever_the_attack() {
     // Nodes that went through rounds ahead of a late parent and were late for all others in turn; nodes that followed a
-    // leaf's claim to different rounds; branches full of made-up weight; branches without weight that waited for it.
+    // leaf's claim to different rounds; branches full of made-up weight; branches without weight that waited for it; a root
+    // that had all weight, and waited sixteen rounds for a permit from nodes that had none.
     let seeds = [
         (511_695, Misconduct::Take),
         (510_569, Misconduct::GiveTenth),
@@ -66,6 +67,7 @@ fn in_trees_of_exact_averages_sound_nodes_keep_weight_and_pace_whatever_the_atta
         (511_645, Misconduct::ClaimEnd),
         (511_555, Misconduct::InflateWeight),
         (512_101, Misconduct::InflateWeight),
+        (2_000_037, Misconduct::InflateWeight),
     ];
     assert_kept(&seeds, Schedule::hands_ratios_down);
 }
