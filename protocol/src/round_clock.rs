@@ -168,9 +168,10 @@ impl RoundClock {
         since + self.usual.map_or(self.floor, |usual| usual * GRACE)
     }
 
-    /// The end of a step of the usual length that began at this time, of rounds with so many steps.
+    /// The end of a step that began at this time, of rounds with so many steps: of the usual length or of the mean one since
+    /// the start, whichever is longer. Steps that end by this alone would else make the next ones ever shorter.
     pub(crate) fn usual_step(&self, since: Time, steps: u64) -> Time {
-        let usual = self.usual.unwrap_or(self.floor);
+        let usual = self.usual.zip(self.mean(since)).map_or(self.floor, |(usual, mean)| usual.max(mean));
         since + usual / u32::try_from(steps).unwrap_or(u32::MAX).max(1)
     }
 

@@ -111,10 +111,10 @@ impl Node {
     /// Returns `true` if one of these neighbours has sent a parcel of this step or a later one, and that progress is
     /// credible.
     pub(super) fn has_any_brought<'a>(&'a self, mut from: impl Iterator<Item = &'a Neighbour>) -> bool {
-        let witnessed = self.witnessed();
-        let can_be_here = |peer: &Neighbour| {
-            self.has(InjectedBug::BelievesAnyone) || witnessed.steps().max(self.reach(peer)) >= self.step
-        };
+        let witnessed = self.witnessed_by_neighbours();
+        // That this node is there itself says nothing: it got there one step at a time, by such parcels.
+        let can_be_here =
+            |peer: &Neighbour| self.has(InjectedBug::BelievesAnyone) || witnessed.max(self.reach(peer)) >= self.step;
         let has_brought = |peer: &Neighbour| peer.incoming.as_ref().is_some_and(|link| link.has_brought(self.step));
         from.any(|peer| has_brought(peer) && can_be_here(peer))
     }

@@ -82,7 +82,7 @@ fn those_who_stay_keep_the_pace_when_the_others_stop_in_good_order() {
 }
 
 #[test]
-fn without_a_pace_they_race_ahead_and_the_others_skip_thousands_of_rounds() {
+fn without_a_pace_they_race_ahead_and_the_others_skip_a_thousand_rounds() {
     let policy = WaitPolicy::Bounded { staleness: 4 };
     let sum = |skipped: &[u64]| skipped.iter().sum::<u64>();
     let (mut few_of_all, mut many_of_all) = (0, 0);
@@ -91,7 +91,7 @@ fn without_a_pace_they_race_ahead_and_the_others_skip_thousands_of_rounds() {
         let (rounds, many) = cut_two_off(swarm(policy, seed, Some(InjectedBug::NeverPaces)), 60);
         println!("with a pace {paced:?}, skipped {few:?}; without {rounds:?}, skipped {many:?}");
         assert_eq!(rounds[0], 3_000, "it is through with all of them");
-        assert!(paced[0] < 2_500 && sum(&many) > 2_000, "{paced:?}, without a pace {many:?}");
+        assert!(paced[0] < 2_500 && sum(&many) > 1_000, "{paced:?}, without a pace {many:?}");
         (few_of_all, many_of_all) = (few_of_all + sum(&few), many_of_all + sum(&many));
     }
     // It was 1.8 and 1.95 times as many over six seeds each.
