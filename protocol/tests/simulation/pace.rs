@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use mingle_protocol::sim::{Fault, NetworkModel, Profile, Scenario, SimulatedSwarm, SwarmConfig, run_scenario};
-use mingle_protocol::{InjectedBug, NodeEvent, NodeId, WaitPolicy};
+use mingle_protocol::{InjectedBug, Node, NodeEvent, NodeId, Time, WaitPolicy};
 
 use crate::support::*;
 use crate::training::least_squares;
@@ -107,6 +107,19 @@ fn a_liar_does_not_hurry_a_swarm_that_averages_without_training() {
         assert_eq!(outcome.failure, None, "seed {seed}");
         assert!(outcome.events < 1_000_000, "seed {seed}: {} events", outcome.events);
     }
+}
+
+#[test]
+fn a_liar_whose_parcels_are_of_far_steps_does_not_hurry_a_neighbour_that_does_not_train() {
+    // A node took four thousand steps in an instant, with each message that came, until memory was gone.
+    let scenario = Scenario::new(Profile::Hostile, 2_001_310);
+    let mut swarm = SimulatedSwarm::new(scenario.config).unwrap();
+    for (at, fault) in scenario.faults {
+        swarm.at(at, fault);
+    }
+    swarm.run_until(Time::from_millis(13_300)).unwrap();
+    let furthest = ids(5).filter_map(|id| swarm.node(id)).map(Node::step).max();
+    assert!(furthest.is_some_and(|step| step < 1_000), "{furthest:?}");
 }
 
 #[test]
