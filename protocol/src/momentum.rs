@@ -17,8 +17,9 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// The momentum of [`MomentumAcrossRounds::Auto`] where the plan bears it.
-pub const USUAL_MOMENTUM: f64 = 0.8;
+/// The momentum of [`MomentumAcrossRounds::Auto`] where the plan bears it. 0.8 lowers the loss further where local steps are
+/// small, and raises it where they are as large as training bears (docs/communication.md).
+pub const USUAL_MOMENTUM: f64 = 0.4;
 
 /// The part of a plan's limit that [`MomentumAcrossRounds::Auto`] takes at most: at the limit itself, differences between
 /// nodes take for ever to go.
@@ -72,7 +73,7 @@ impl MomentumAcrossRounds {
     /// ```
     /// use mingle_protocol::MomentumAcrossRounds as Momentum;
     ///
-    /// assert_eq!(Momentum::Auto.under(|| Ok::<_, String>(0.99))?, 0.8);
+    /// assert_eq!(Momentum::Auto.under(|| Ok::<_, String>(0.99))?, 0.4);
     /// let refused = Momentum::Factor(0.8).under(|| Ok::<_, String>(0.61)).unwrap_err();
     /// assert!(refused.to_string().contains("above 0.61"));
     /// # Ok::<(), mingle_protocol::MomentumError>(())
