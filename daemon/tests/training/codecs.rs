@@ -175,7 +175,7 @@ fn peers_without_options_take_four_bits_under_exact_averages_and_f32_under_gossi
             let all: u64 = parcels.values().flat_map(Value::as_u64).sum();
             assert!(count(codec) >= 20 && count(codec) + count("f16") == all, "{summary}");
             assert_eq!(encoding["saved_bytes"] == 0, codec == "f32", "{summary}");
-            assert_eq!(summary["momentum_across_rounds"], serde_json::json!({ "choice": "auto", "momentum": 0.8 }));
+            assert_eq!(summary["momentum_across_rounds"], serde_json::json!({ "choice": "auto", "momentum": 0.4 }));
         }
     }
 }
@@ -188,11 +188,11 @@ fn a_running_peer_shows_the_codec_and_the_momentum_that_auto_took() {
     let home = swarm.home(0);
     let status = json(&["status", "--json", "--home", text(&home)]);
     assert_eq!(status["encoding"]["codec"], "int4", "{status}");
-    assert_eq!(status["momentum_across_rounds"]["momentum"], 0.8, "{status}");
+    assert_eq!(status["momentum_across_rounds"]["momentum"], 0.4, "{status}");
     let shown = stdout(&run(&["status", "--home", text(&home)]));
     for words in [
         "codec int4: auto, since the plan has exact averages",
-        "momentum across rounds 0.80: auto, by what the plan bears",
+        "momentum across rounds 0.40: auto, by what the plan bears",
     ] {
         assert!(shown.contains(words), "{shown}");
     }

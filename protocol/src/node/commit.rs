@@ -17,7 +17,7 @@ use std::sync::Arc;
 use super::held_back::HeldBack;
 use super::peer::Neighbour;
 use super::{Node, Phase};
-use crate::config::{Durability, NodeConfig, NodeError};
+use crate::config::{Durability, NodeConfig, NodeError, WaitPolicy};
 use crate::effect::{Effect, NodeEvent, RecordRoom, Suspension};
 use crate::evidence::Evidence;
 use crate::injected_bug::InjectedBug;
@@ -231,9 +231,15 @@ impl Node {
         if is_off {
             self.confirm_departures();
             self.commits.dirty = false;
-        } else if self.is_between_splits() {
+        } else if self.is_between_splits() || self.waits_with_all() {
             self.commit_if_due();
         }
+    }
+
+    /// Returns `true` if the node waits for parcels where all wait for all. What it has absorbed since its split is of steps
+    /// that it had skipped, and senders may wait until it is acknowledged.
+    fn waits_with_all(&self) -> bool {
+        self.config.policy == WaitPolicy::Sync && matches!(self.phase, Phase::AwaitingParcels(_))
     }
 
     /// Returns `true` if the parcels of a record may leave.
