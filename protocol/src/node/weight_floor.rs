@@ -21,7 +21,7 @@
 //! A node that has got next to nothing for long gives what it has beyond 0.43 of its usual weight: the swarm would come to
 //! rest with the weight where it happens to be, and those that get all from such nodes would be left with less.
 //!
-//! A node with less than its usual weight keeps 0.28 of its largest usual one: in a step after which the plan leaves it
+//! A node with less than 0.95 of its usual weight keeps 0.28 of its largest usual one: in a step after which the plan leaves it
 //! little, it would else be left with less than that when its sources stop at once. One that gets everything from one
 //! neighbour keeps as much in any case, since it learns of the stop only after it has given once more. In plans with a tree
 //! of exact averages only such a node does: there a node is as short as others are late, and an average is exact only if
@@ -46,6 +46,8 @@ const DRY: f64 = 1.0 / 16.0;
 const DRY_FLOOR: f64 = 0.43;
 /// Part of its largest usual weight that a node keeps which is short of weight, or gets everything from one neighbour.
 const KEPT: f64 = 0.28;
+/// Part of its usual weight below which a node is short. One with a little less has parcels under way.
+const SHORT: f64 = 0.95;
 /// Weight of the newest step in the moving average.
 const NEWEST: f64 = 1.0 / 8.0;
 /// Largest inflow that is remembered of a step: parcels that were late come together.
@@ -161,7 +163,7 @@ impl Node {
     fn spare(&self) -> Option<f64> {
         let schedule = &self.config.schedule;
         let has_one_source = schedule.all_in_neighbours(self.config.id).len() == 1;
-        let is_short = self.w() < self.usual_weight(self.step) && !schedule.hands_ratios_down();
+        let is_short = self.w() < SHORT * self.usual_weight(self.step) && !schedule.hands_ratios_down();
         if !has_one_source && !is_short {
             return None;
         }
