@@ -21,11 +21,11 @@
 //! A node that has got next to nothing for long gives what it has beyond 0.43 of its usual weight: the swarm would come to
 //! rest with the weight where it happens to be, and those that get all from such nodes would be left with less.
 //!
-//! A node with less than 0.95 of its usual weight keeps 0.28 of its largest usual one: in a step after which the plan leaves it
-//! little, it would else be left with less than that when its sources stop at once. One that gets everything from one
-//! neighbour keeps as much in any case, since it learns of the stop only after it has given once more. In plans with a tree
-//! of exact averages only such a node does: there a node is as short as others are late, and an average is exact only if
-//! it gives all the same.
+//! A node that once had its usual weight and has less than 0.95 of it keeps 0.28 of its largest usual one: in a step after
+//! which the plan leaves it little, it would else be left with less than that when its sources stop at once. One that gets
+//! everything from one neighbour keeps as much in any case, since it learns of the stop only after it has given once more.
+//! In plans with a tree of exact averages only such a node does: there a node is as short as others are late, and an
+//! average is exact only if it gives all the same.
 //!
 //! Mixing slows down, and ends in time, where all nodes together have less than 0.6 of their usual weight. The floor is
 //! no help in steps in which the plan lets a node keep nothing, as in trees of exact averages.
@@ -70,6 +70,8 @@ pub(super) struct WeightFloor {
     mean: f64,
     /// The node's weight and the usual one at its last splits, those of a period of the plan.
     splits: VecDeque<(f64, f64)>,
+    /// Set once the node has had its usual weight over a period.
+    has_settled: bool,
     /// The most that the node may give in the present step.
     limit: Option<f64>,
     is_reached: bool,
@@ -77,7 +79,15 @@ pub(super) struct WeightFloor {
 
 impl Default for WeightFloor {
     fn default() -> Self {
-        Self { absorbed: 0.0, due: 0.0, mean: 1.0, splits: VecDeque::new(), limit: None, is_reached: false }
+        Self {
+            absorbed: 0.0,
+            due: 0.0,
+            mean: 1.0,
+            splits: VecDeque::new(),
+            has_settled: false,
+            limit: None,
+            is_reached: false,
+        }
     }
 }
 
@@ -101,6 +111,7 @@ impl WeightFloor {
         }
         let (weight, usual) = self.splits.iter().fold((0.0, 0.0), |sum, split| (sum.0 + split.0, sum.1 + split.1));
         let share = if usual > 0.0 { share.min(weight / usual) } else { share };
+        self.has_settled |= share >= SHORT;
         let inflow = self.newest().map_or(self.mean, |newest| newest.min(self.mean_with(newest)));
         let earned = inflow + share - FLOOR;
         let is_dry = self.newest().map_or(self.mean, |newest| self.mean_with(newest)) < DRY;
@@ -163,8 +174,8 @@ impl Node {
     fn spare(&self) -> Option<f64> {
         let schedule = &self.config.schedule;
         let has_one_source = schedule.all_in_neighbours(self.config.id).len() == 1;
-        let is_short = self.w() < SHORT * self.usual_weight(self.step) && !schedule.hands_ratios_down();
-        if !has_one_source && !is_short {
+        let is_short = self.weight_floor.has_settled && self.w() < SHORT * self.usual_weight(self.step);
+        if !has_one_source && (!is_short || schedule.hands_ratios_down()) {
             return None;
         }
         let most_usual = (0..schedule.period()).map(|step| self.usual_weight(step)).fold(0.0, f64::max);
