@@ -21,11 +21,12 @@
 //! A node that has got next to nothing for long gives what it has beyond 0.43 of its usual weight: the swarm would come to
 //! rest with the weight where it happens to be, and those that get all from such nodes would be left with less.
 //!
-//! A node that once had its usual weight and has less than 0.95 of it keeps 0.28 of its largest usual one: in a step after
-//! which the plan leaves it little, it would else be left with less than that when its sources stop at once. One that gets
-//! everything from one neighbour keeps as much in any case, since it learns of the stop only after it has given once more.
-//! In plans with a tree of exact averages only such a node does: there a node is as short as others are late, and an
-//! average is exact only if it gives all the same.
+//! A node that had its usual weight for four periods once, and less than 0.99 of it in a step of the last period, keeps 0.28
+//! of its largest usual one: in a step after which the plan leaves it little, it would else be left with less than that
+//! when its sources stop at once. Before that, weights are on their way to the usual ones, and nobody is short. One that gets everything from one
+//! neighbour keeps as much in any case, since it learns of the stop only after it has given once more. In plans with a tree
+//! of exact averages only such a node does: there a node is as short as others are late, and an average is exact only if
+//! it gives all the same.
 //!
 //! Mixing slows down, and ends in time, where all nodes together have less than 0.6 of their usual weight. The floor is
 //! no help in steps in which the plan lets a node keep nothing, as in trees of exact averages.
@@ -47,7 +48,11 @@ const DRY_FLOOR: f64 = 0.43;
 /// Part of its largest usual weight that a node keeps which is short of weight, or gets everything from one neighbour.
 const KEPT: f64 = 0.28;
 /// Part of its usual weight below which a node is short. One with a little less has parcels under way.
-const SHORT: f64 = 0.95;
+const SHORT: f64 = 0.99;
+/// Part of its usual weight by which a node differs from it that has about its usual weight.
+const ABOUT: f64 = 0.1;
+/// Periods over which a node has about its usual weight before it counts as settled.
+const SETTLED: usize = 4;
 /// Weight of the newest step in the moving average.
 const NEWEST: f64 = 1.0 / 8.0;
 /// Largest inflow that is remembered of a step: parcels that were late come together.
@@ -70,7 +75,8 @@ pub(super) struct WeightFloor {
     mean: f64,
     /// The node's weight and the usual one at its last splits, those of a period of the plan.
     splits: VecDeque<(f64, f64)>,
-    /// Set once the node has had its usual weight over a period.
+    /// Splits in a row at which the node had about its usual weight; no longer counted once they were [`SETTLED`] periods.
+    usual_splits: usize,
     has_settled: bool,
     /// The most that the node may give in the present step.
     limit: Option<f64>,
@@ -84,6 +90,7 @@ impl Default for WeightFloor {
             due: 0.0,
             mean: 1.0,
             splits: VecDeque::new(),
+            usual_splits: 0,
             has_settled: false,
             limit: None,
             is_reached: false,
@@ -111,13 +118,24 @@ impl WeightFloor {
         }
         let (weight, usual) = self.splits.iter().fold((0.0, 0.0), |sum, split| (sum.0 + split.0, sum.1 + split.1));
         let share = if usual > 0.0 { share.min(weight / usual) } else { share };
-        self.has_settled |= share >= SHORT;
         let inflow = self.newest().map_or(self.mean, |newest| newest.min(self.mean_with(newest)));
         let earned = inflow + share - FLOOR;
         let is_dry = self.newest().map_or(self.mean, |newest| self.mean_with(newest)) < DRY;
         let part = if is_dry { earned.max(share - DRY_FLOOR) } else { earned };
         self.is_reached = share < 1.0 && earned <= LEAST_GIVEN;
         self.limit = (share < 1.0).then_some(part.max(LEAST_GIVEN) * usually_given);
+    }
+
+    /// Notes the share of its usual weight that the node has at a split, without that under way.
+    fn note_usual(&mut self, share: f64, period: usize) {
+        let is_usual = (share - 1.0).abs() <= ABOUT;
+        self.usual_splits = if is_usual { self.usual_splits.saturating_add(1) } else { 0 };
+        self.has_settled |= self.usual_splits >= SETTLED.saturating_mul(period);
+    }
+
+    /// Returns `true` if the node has settled, and had less than its usual weight at a split of the last period.
+    fn is_short(&self) -> bool {
+        self.has_settled && self.splits.iter().any(|(weight, usual)| *weight < SHORT * usual)
     }
 
     /// Notes that parcels were sent: later ones are compared with what comes from here on.
@@ -159,6 +177,8 @@ impl Node {
         let period = self.config.schedule.period() as usize;
         match share {
             Some(share) => {
+                let own = self.w() / usual;
+                self.weight_floor.note_usual(own, period);
                 self.weight_floor.measure(share, usual, usually_given, period);
                 let spare = self.spare().map(|spare| spare.max(LEAST_GIVEN * usually_given));
                 self.weight_floor.limit = self.weight_floor.limit.into_iter().chain(spare).reduce(f64::min);
@@ -174,8 +194,7 @@ impl Node {
     fn spare(&self) -> Option<f64> {
         let schedule = &self.config.schedule;
         let has_one_source = schedule.all_in_neighbours(self.config.id).len() == 1;
-        let is_short = self.weight_floor.has_settled && self.w() < SHORT * self.usual_weight(self.step);
-        if !has_one_source && (!is_short || schedule.hands_ratios_down()) {
+        if !has_one_source && (!self.weight_floor.is_short() || schedule.hands_ratios_down()) {
             return None;
         }
         let most_usual = (0..schedule.period()).map(|step| self.usual_weight(step)).fold(0.0, f64::max);
