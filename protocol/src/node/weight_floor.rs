@@ -21,7 +21,7 @@
 //! A node that has got next to nothing for long gives what it has beyond 0.43 of its usual weight: the swarm would come to
 //! rest with the weight where it happens to be, and those that get all from such nodes would be left with less.
 //!
-//! A node that had its usual weight for four periods once, and less than 0.99 of it in a step of the last period, keeps 0.28
+//! A node that had its usual weight for four periods once, and less than 0.97 of it in a step of the last period, keeps 0.28
 //! of its largest usual one: in a step after which the plan leaves it little, it would else be left with less than that
 //! when its sources stop at once. Before that, weights are on their way to the usual ones, and nobody is short. One that gets everything from one
 //! neighbour keeps as much in any case, since it learns of the stop only after it has given once more. In plans with a tree
@@ -48,9 +48,9 @@ const DRY_FLOOR: f64 = 0.43;
 /// Part of its largest usual weight that a node keeps which is short of weight, or gets everything from one neighbour.
 const KEPT: f64 = 0.28;
 /// Part of its usual weight below which a node is short. One with a little less has parcels under way.
-const SHORT: f64 = 0.99;
+const SHORT: f64 = 0.97;
 /// Part of its usual weight by which a node differs from it that has about its usual weight.
-const ABOUT: f64 = 0.1;
+const ABOUT: f64 = 0.01;
 /// Periods over which a node has about its usual weight before it counts as settled.
 const SETTLED: usize = 4;
 /// Weight of the newest step in the moving average.
