@@ -45,7 +45,7 @@ fn weights_follow_the_plan_from_the_first_round_on() {
     let keep = |i: u32| if i < 4 { 0.7 } else { 0.1 };
     let links = |i: u32| [1, 2].map(|away| (NodeId(i), NodeId((i + away) % NODES), (1.0 - keep(i)) / 2.0));
     let step = Step { keep: (0..NODES).map(keep).collect(), links: (0..NODES).flat_map(links).collect() };
-    let schedule = Arc::new(Schedule::new(NODES as usize, &[step.clone()], 0).unwrap());
+    let schedule = Arc::new(Schedule::new(NODES as usize, std::slice::from_ref(&step), 0).unwrap());
     assert!(!schedule.is_reversible());
     let mut swarm = SimulatedSwarm::new(averaging(Arc::clone(&schedule), NODES, 60)).unwrap();
     swarm.run_until_drained(HOUR).unwrap();
