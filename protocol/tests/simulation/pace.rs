@@ -127,7 +127,7 @@ fn a_root_that_has_all_weight_of_a_tree_hands_it_down_without_waiting_for_a_perm
     // A round takes as long as a deadline here, since disks are slow. Once it was missed, the root took part in twenty rounds
     // with all weight, and gave none.
     let scenario = Scenario::new(Profile::Hostile, 2_000_037);
-    // Without its faults: nobody attacks.
+    // Without its faults: no node attacks.
     let mut swarm = SimulatedSwarm::new(scenario.config).unwrap();
     swarm.run_until(seconds(60)).unwrap();
     let rounds = rounds_of(&swarm).filter(|(id, _)| *id == NodeId(0));
