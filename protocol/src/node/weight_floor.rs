@@ -23,10 +23,10 @@
 //!
 //! A node that had its usual weight for four periods once, and less than 0.97 of it in a step of the last period, keeps 0.28
 //! of its largest usual one: in a step after which the plan leaves it little, it would else be left with less than that
-//! when its sources stop at once. Before that, weights are on their way to the usual ones, and no node is short. One that gets everything from one
-//! neighbour keeps as much in any case, since it learns of the stop only after it has given once more. In plans with a tree
-//! of exact averages only such a node does: there a node is as short as others are late, and an average is exact only if
-//! it gives all the same.
+//! when its sources stop at once. Before that, weights are on their way to the usual ones, and no node is short. One that
+//! gets everything from one neighbour keeps as much in any case, since it learns of the stop only after it has given once
+//! more. In plans with a tree of exact averages only such a node does: there a node is as short as others are late, and an
+//! average is exact only if it gives all the same.
 //!
 //! Mixing slows down, and ends in time, where all nodes together have less than 0.6 of their usual weight. The floor is
 //! no help in steps in which the plan lets a node keep nothing, as in trees of exact averages.
