@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mingle_protocol::sim::{Fault, NetworkModel, SimulatedSwarm, SwarmConfig};
+use mingle_protocol::sim::{Fault, NetworkModel, Profile, Scenario, SimulatedSwarm, SwarmConfig, run_scenario};
 use mingle_protocol::*;
 
 use super::support::{linked, seconds};
@@ -99,5 +99,14 @@ fn parcels_that_cannot_be_believed_go_back_and_their_sender_is_left_alone_with_i
         }
         assert!(count(&swarm, |id, event| id == NodeId(0) && matches!(event, NodeEvent::MassReturned { .. })) >= 1);
         assert_eq!(count(&swarm, |_, event| matches!(event, NodeEvent::RollbackDetected { .. })), 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn weights_add_up_where_all_members_of_a_plan_leave_before_it_begins() {
+    // The processes that the plan leaves out end with parcels under way, in a generation that none replaces.
+    for seed in [100_635, 101_754, 3_000_015, 3_000_570] {
+        let scenario = Scenario::new(Profile::Churn, seed);
+        assert_eq!(run_scenario(Profile::Churn, seed, scenario).failure, None, "seed {seed}");
     }
 }

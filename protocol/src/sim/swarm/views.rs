@@ -31,6 +31,11 @@ impl SimulatedSwarm {
         (held, owed, self.durable_ledger.total_and_brought().1)
     }
 
+    /// Returns `true` if the newest generation that is on disk is that of the newest plan.
+    pub(in crate::sim) fn has_begun_newest_plan(&self) -> bool {
+        self.durable_ledger.generation() == Some(self.plans.newest().generation)
+    }
+
     /// Returns `true` if the sum of weights is promised: no disk has lost a record of the newest generation that is on
     /// disk, and no member lies in it.
     pub fn is_exact(&self) -> bool {
