@@ -75,8 +75,9 @@ pub(super) struct WeightFloor {
     mean: f64,
     /// The node's weight and the usual one at its last splits, those of a period of the plan.
     splits: VecDeque<(f64, f64)>,
-    /// Splits in a row at which the node had about its usual weight; no longer counted once they were [`SETTLED`] periods.
+    /// Splits in a row at which the node had about its usual weight.
     usual_splits: usize,
+    /// Set for good once these were [`SETTLED`] periods.
     has_settled: bool,
     /// The most that the node may give in the present step.
     limit: Option<f64>,

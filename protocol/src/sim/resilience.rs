@@ -5,7 +5,7 @@
 //!   settles      usual: measured   attack       held: measured     a plan without the attackers
 //! ```
 //!
-//! Where rounds are slow, all of this takes as many times longer (`profile/scenario/siege.rs`).
+//! These times are longer in swarms with slow rounds (`profile/scenario/siege.rs`).
 //!
 //! A node of whose neighbours fewer than a third attack keeps at least half of its usual weight, as a part of that
 //! in the plan, and half of its usual pace once a third of the siege is over, skips no more rounds than it finishes, and
