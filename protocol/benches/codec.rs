@@ -2,15 +2,15 @@
 //! `a = b + s c`, over vectors of the same length: the passes are meant to be limited by memory, not by arithmetic.
 //!
 //! Both count the bytes that they have to read and write. `emit` and `absorb` read and write the numerator, and write
-//! or read the parcel; `add` reads and writes the numerator and reads a change of it; `ratio` reads the numerator and
-//! writes the ratio; the triad reads two vectors and writes one. The last rows count the bytes of the vector alone, as
-//! the throughput of a codec is usually given. The hash of a parcel is not part of `emit`.
+//! or read the parcel; `decode` reads the parcel and writes a vector; `add` reads and writes the numerator and reads a
+//! change of it; the triad reads two vectors and writes one. The last rows count the bytes of the vector alone, as the
+//! throughput of a codec is usually given. The hash of a parcel is not part of `emit`.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use mingle_bench::{ComparisonRow, Turns, in_turns, print_head};
-use mingle_protocol::bench::{Pair, absorb, emit};
+use mingle_protocol::bench::{Pair, absorb, decode, emit};
 use mingle_protocol::{Codec, Mass};
 
 const DIMENSION: usize = 1_663_370;
@@ -54,7 +54,7 @@ fn triad(a: &mut [f32], b: &[f32], c: &[f32]) {
 }
 
 fn ratios(_: &mut Criterion) {
-    let (mut a, b, c, mut numerator) = (vector(), vector(), vector(), vector());
+    let (mut a, b, c, mut numerator, mut values) = (vector(), vector(), vector(), vector(), vector());
     let mut beside_triad =
         |pass: &mut dyn FnMut()| in_turns(TURNS, pass, || triad(black_box(&mut a), black_box(&b), black_box(&c)));
     let row = |what: String, turns: &Turns, bytes| {
@@ -73,9 +73,11 @@ fn ratios(_: &mut Criterion) {
             absorb(codec, black_box(&mut numerator), black_box(&bytes), WEIGHT);
         });
         row(format!("emit {codec}"), &emitted, moved(codec));
+        let decoded = beside_triad(&mut || decode(codec, black_box(&bytes), black_box(&mut values)));
         row(format!("absorb {codec}"), &absorbed, moved(codec));
-        encoding.push((format!("encode {codec}, vector bytes"), emitted));
-        encoding.push((format!("decode {codec}, vector bytes"), absorbed));
+        row(format!("decode {codec}"), &decoded, VECTOR_BYTES + bytes.len());
+        encoding.push((format!("emit {codec}, vector bytes"), emitted));
+        encoding.push((format!("absorb {codec}, vector bytes"), absorbed));
     }
     print_head("codecs, bytes of the vector");
     encoding.into_iter().for_each(|(what, turns)| row(what, &turns, VECTOR_BYTES));

@@ -28,33 +28,64 @@ pub(crate) fn first_flaw(codec: Codec, bytes: &[u8]) -> Option<usize> {
     with_format!(codec, first_flaw_as(bytes, codec.unit()))
 }
 
-fn decode_as<F: Format>(Encoded { bytes, mut base, .. }: Encoded<'_>, values: &mut [f32]) {
-    for (values, bytes) in values.chunks_mut(BLOCK).zip(bytes.chunks(F::BLOCK_BYTES)) {
-        let mut block = [0.0; BLOCK];
-        F::decode(bytes, &mut block);
-        add_base(&mut block, &mut base);
-        values.copy_from_slice(&block[..values.len()]);
+struct Decode<'a, F> {
+    encoded: Encoded<'a>,
+    values: &'a mut [f32],
+    format: PhantomData<F>,
+}
+
+fn decode_as<F: Format>(encoded: Encoded<'_>, values: &mut [f32]) {
+    Arch::new().dispatch(Decode::<F> { encoded, values, format: PhantomData });
+}
+
+impl<F: Format> WithSimd for Decode<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Encoded { bytes, mut base, .. } = self.encoded;
+        for (values, bytes) in self.values.chunks_mut(BLOCK).zip(bytes.chunks(F::BLOCK_BYTES)) {
+            let mut block = [0.0; BLOCK];
+            F::decode(bytes, &mut block);
+            add_base(&mut block, &mut base);
+            values.copy_from_slice(&block[..values.len()]);
+        }
     }
 }
 
-fn square_as<F: Format>(Encoded { bytes, mut base, .. }: Encoded<'_>) -> f64 {
-    let mut sums = [0.0; BLOCK];
-    let mut values = [0.0; BLOCK];
-    let mut square = 0.0;
-    for stretch in bytes.chunks(stretch_bytes::<F>()) {
-        for bytes in stretch.chunks(F::BLOCK_BYTES) {
-            if bytes.len() < F::BLOCK_BYTES {
-                values = [0.0; BLOCK];
+struct Square<'a, F> {
+    encoded: Encoded<'a>,
+    format: PhantomData<F>,
+}
+
+fn square_as<F: Format>(encoded: Encoded<'_>) -> f64 {
+    Arch::new().dispatch(Square::<F> { encoded, format: PhantomData })
+}
+
+impl<F: Format> WithSimd for Square<'_, F> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> f64 {
+        let mut sums = [0.0; BLOCK];
+        let mut values = [0.0; BLOCK];
+        let mut square = 0.0;
+        let Encoded { bytes, mut base, .. } = self.encoded;
+        for stretch in bytes.chunks(stretch_bytes::<F>()) {
+            for bytes in stretch.chunks(F::BLOCK_BYTES) {
+                if bytes.len() < F::BLOCK_BYTES {
+                    values = [0.0; BLOCK];
+                }
+                F::decode(bytes, &mut values);
+                add_base(&mut values, &mut base);
+                for (sum, value) in sums.iter_mut().zip(&values) {
+                    *sum += value * value;
+                }
             }
-            F::decode(bytes, &mut values);
-            add_base(&mut values, &mut base);
-            for (sum, value) in sums.iter_mut().zip(&values) {
-                *sum += value * value;
-            }
+            square += take_sum(&mut sums);
         }
-        square += take_sum(&mut sums);
+        square
     }
-    square
 }
 
 fn first_flaw_as<F: Format>(bytes: &[u8], (unit_bytes, unit): (usize, usize)) -> Option<usize> {

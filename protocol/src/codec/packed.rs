@@ -40,7 +40,7 @@ impl Format for Int4 {
         let planes = quantized::<7>(values, ZERO_4, head);
         let (low, high) = planes.split_at(NIBBLES);
         for ((code, low), high) in codes.iter_mut().zip(low).zip(high) {
-            *code = low | (high << 4);
+            *code = (low | (high << 4)) as u8;
         }
     }
 
@@ -74,11 +74,12 @@ impl Format for Int3 {
         let planes = quantized::<3>(values, ZERO_3, head);
         let (pairs, bits) = codes.split_at_mut(LOW_PAIRS);
         for (i, pair) in pairs.iter_mut().enumerate() {
-            let at = |plane: usize| planes[plane * LOW_PAIRS + i] & 3;
-            *pair = at(0) | (at(1) << 2) | (at(2) << 4) | (at(3) << 6);
+            let at = |plane: usize| (planes[plane * LOW_PAIRS + i] & 3) << (2 * plane);
+            *pair = (at(0) | at(1) | at(2) | at(3)) as u8;
         }
-        for (i, bit) in bits.iter_mut().enumerate() {
-            *bit = (0..8).fold(0, |bits, plane| bits | ((planes[plane * HIGH_BITS + i] >> 2) << plane));
+        for (i, bits) in bits.iter_mut().enumerate() {
+            let at = |plane: usize| (planes[plane * HIGH_BITS + i] >> 2) << plane;
+            *bits = (at(0) | at(1) | at(2) | at(3) | at(4) | at(5) | at(6) | at(7)) as u8;
         }
     }
 
@@ -117,15 +118,16 @@ impl Format for Int3 {
 }
 
 /// Writes the scale of a block of `STEPS` units on either side of zero to `head`, replaces the values by their multiples
-/// of it, and returns the codes.
+/// of it, and returns the codes, one per value: as wide as values, so that they are narrowed only once they are packed.
 #[inline(always)]
-fn quantized<const STEPS: u8>(values: &mut [f32; BLOCK], zero: u8, head: &mut [u8; SCALE_BYTES]) -> [u8; BLOCK] {
+fn quantized<const STEPS: u8>(values: &mut [f32; BLOCK], zero: u8, head: &mut [u8; SCALE_BYTES]) -> [u32; BLOCK] {
     let (scale, inverse) = scale_of(values, 1.0 / f32::from(STEPS));
     *head = scale.to_le_bytes();
+    let lowest = ROUND_TO_INTEGER.to_bits() - u32::from(zero);
     let mut codes = [0; BLOCK];
     for (code, value) in codes.iter_mut().zip(&mut *values) {
         let sum = *value * inverse + ROUND_TO_INTEGER;
-        *code = (sum.to_bits() as u8).wrapping_add(zero);
+        *code = sum.to_bits().wrapping_sub(lowest);
         *value = (sum - ROUND_TO_INTEGER) * scale;
     }
     codes

@@ -45,3 +45,8 @@ pub fn emit(codec: Codec, numerator: &mut [f32], bytes: &mut [u8], weight: f32) 
 pub fn absorb(codec: Codec, numerator: &mut [f32], bytes: &[u8], weight: f32) -> f64 {
     codec::absorb(numerator, Encoded { codec, bytes, base: &[] }, weight, 1.0).apart
 }
+
+/// The pass of a payload that is taken over: writes the decoded bytes to `values`.
+pub fn decode(codec: Codec, bytes: &[u8], values: &mut [f32]) {
+    codec::decode(Encoded { codec, bytes, base: &[] }, values);
+}
