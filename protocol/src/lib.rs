@@ -41,6 +41,7 @@ mod momentum;
 mod node;
 mod node_id;
 mod offences;
+mod overlap;
 mod payload;
 mod push_sum;
 pub mod record;
@@ -74,6 +75,7 @@ pub use momentum::{
     MomentumAcrossRounds, MomentumError, MomentumState, MomentumStep, TrainedRound, USUAL_MOMENTUM, UnknownMomentum,
 };
 pub use node::{AccountView, IncomingView, NeighbourView, Node, NodeState, OutgoingView, STALEST_ROUNDS, pace_factor};
+pub use overlap::{Overlap, UnknownOverlap};
 pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, NORM_TOLERANCE, Payload, PayloadError};
 pub use push_sum::SMALLEST_WORKING_MASS;
 #[doc(hidden)]

@@ -13,7 +13,7 @@
 //! - steps: `phase` (what the node waits for), `round` (the parts of a step), `pace` (neighbours it waits for),
 //!   `progress` (how far neighbours are), `patience` (late neighbours it waits for again), `exchange` (messages),
 //!   `parcels`, `liveness` (links and timers);
-//! - training: `training` (ordered and awaited), `own_pace` (its time limit), `step_guard` (the part of a local step that
+//! - training: `training` (ordered and awaited), `overlap` (while the round before is mixed), `own_pace` (its time limit), `step_guard` (the part of a local step that
 //!   is applied), `held_back` (the part that waits for weight), `norm_guard` (the largest norm);
 //! - coding: `references` (differences to vectors that neighbours have too);
 //! - defence: `robust_receiving` (clipped ratios), `credit` (the weight a neighbour may hold), `weight_floor` (the weight
@@ -37,6 +37,7 @@ mod mass_watch;
 mod membership;
 mod neighbour_view;
 mod norm_guard;
+mod overlap;
 mod own_pace;
 mod pace;
 mod parcels;
@@ -81,6 +82,7 @@ use membership::Asked;
 pub use membership::STALEST_ROUNDS;
 pub use neighbour_view::{AccountView, IncomingView, NeighbourView, OutgoingView};
 use norm_guard::NormGuard;
+use overlap::MixingTimes;
 use own_pace::OthersPace;
 use patience::{NeighbourPatience, Renewal};
 use peer::{Neighbour, neighbours};
@@ -154,6 +156,7 @@ pub struct Node {
     held_back: HeldBack,
     norm_guard: NormGuard,
     others_pace: OthersPace,
+    mixing_times: MixingTimes,
     mass_watch: MassWatch,
     credit: Credit,
     weight_floor: WeightFloor,
@@ -206,6 +209,7 @@ impl Node {
             held_back: HeldBack::default(),
             norm_guard: NormGuard::default(),
             others_pace: OthersPace::default(),
+            mixing_times: MixingTimes::default(),
             mass_watch: MassWatch::default(),
             refusals: Refusals::default(),
             brought,

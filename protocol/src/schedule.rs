@@ -193,10 +193,21 @@ impl Schedule {
         if self.local_steps == 0 || self.nodes == 1 {
             return 0;
         }
-        let end = rounds % self.rounds_in_period();
-        let wanted = self.rounds_to_agree[end as usize].get_or(|| agreement::rounds_to_agree(self, end));
+        let wanted = self.rounds_to_agree(rounds);
         // The last round that trains mixes too.
         wanted.saturating_sub(1).min(rounds / MOST_OF_ALL_ROUNDS)
+    }
+
+    /// Returns `true` if a single round, whichever of the period, leaves at most a twentieth of the disagreement, as in
+    /// plans that average exactly in every round.
+    pub fn agrees_in_every_round(&self) -> bool {
+        (0..self.rounds_in_period()).all(|end| self.rounds_to_agree(end) <= 1)
+    }
+
+    /// The last rounds of a run of `rounds` rounds that leave a twentieth of the disagreement.
+    fn rounds_to_agree(&self, rounds: u64) -> u64 {
+        let end = rounds % self.rounds_in_period();
+        self.rounds_to_agree[end as usize].get_or(|| agreement::rounds_to_agree(self, end))
     }
 
     /// The same number where nodes need not wait for the parcels of a step, and may be half a round out of step: then even

@@ -17,8 +17,9 @@ pub fn simulation_error(error: SimulationError) -> Error {
         | SimulationError::NobodyHonest { .. }
         | SimulationError::Design { .. }
         | SimulationError::Target { .. } => ErrorKind::BadInput,
-        SimulationError::ReceivingWithoutLedger => {
-            return Error::of(ErrorKind::BadInput, error).hint("leave --ledger off, or --robust and --attack away");
+        SimulationError::OnlyWithLedger => {
+            return Error::of(ErrorKind::BadInput, error)
+                .hint("leave --ledger off, or --robust, --overlap and --attack away");
         }
         SimulationError::CodecWithoutLedger { codec } => {
             let message = format!("--ledger off sends f32 alone: textbooks know no {codec}");

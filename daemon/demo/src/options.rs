@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use mingle_builtin::options::TrainingOptions;
 use mingle_net::multicast::{AirRate, MulticastOptions, PayloadMedium, SlotChoice};
 use mingle_peer::{Error, ErrorKind, Result};
-use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust};
+use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Overlap, Robust};
 
 /// The most peers of a demo: with more processes, a machine measures itself.
 pub const MAX_PEERS: usize = 256;
@@ -43,6 +43,8 @@ pub struct DemoOptions {
     pub robust: Robust,
     /// Momentum across rounds.
     pub momentum_across_rounds: MomentumAcrossRounds,
+    /// Training of the next round while the present one is mixed.
+    pub overlap: Overlap,
     /// `true` to train the baselines afterwards: each peer alone, and all data in one place.
     pub comparison: bool,
     /// The folder of the demo. Files of an earlier one are replaced.
@@ -69,6 +71,7 @@ impl DemoOptions {
             slots: SlotChoice::Auto,
             robust: Robust::default(),
             momentum_across_rounds: MomentumAcrossRounds::default(),
+            overlap: Overlap::default(),
             comparison: false,
             output,
         }

@@ -57,6 +57,7 @@ pub(crate) fn peer_arguments(demo: &DemoOptions, home: &Home, way_in: &[String])
     }
     option("robust", &demo.robust);
     option("momentum-across-rounds", &demo.momentum_across_rounds);
+    option("overlap", &demo.overlap);
     // The peers share this machine: one thread for each leaves time to the others.
     option("threads", &1);
     option("shutdown-timeout", &SHUTDOWN_TIMEOUT);

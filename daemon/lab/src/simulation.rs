@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use mingle_models::Split;
 use mingle_planner::Plan;
-use mingle_protocol::{Codec, CodecChoice, Robust, WaitPolicy};
+use mingle_protocol::{Codec, CodecChoice, Overlap, Robust, WaitPolicy};
 
 use swarm::VirtualSwarm;
 use textbook::Textbook;
@@ -49,6 +49,8 @@ pub struct Conditions {
     pub codec: CodecChoice,
     /// The treatment of ratios that are far from a node's own.
     pub robust: Robust,
+    /// Training of the next round while the present one is mixed. Mixing takes no virtual time, so `Auto` never does so.
+    pub overlap: Overlap,
     /// Momentum across rounds, which the plan must bear; 0 for none.
     pub momentum: f64,
     /// Members that send false models, if any.
@@ -93,8 +95,10 @@ pub fn found(plan: &Plan, initial: &[f32], conditions: Conditions) -> Result<Box
     {
         return Err(SimulationError::CodecWithoutLedger { codec });
     }
-    if !conditions.ledger && (conditions.robust != Robust::Off || conditions.attack.is_some()) {
-        return Err(SimulationError::ReceivingWithoutLedger);
+    let needs_ledger =
+        conditions.robust != Robust::Off || conditions.overlap != Overlap::Off || conditions.attack.is_some();
+    if !conditions.ledger && needs_ledger {
+        return Err(SimulationError::OnlyWithLedger);
     }
     let nodes = plan.node_count();
     if let Some(Attack { attackers, .. }) = conditions.attack.filter(|attack| attack.attackers >= nodes) {

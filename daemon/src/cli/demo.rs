@@ -8,7 +8,7 @@ use mingle_builtin::options::{TrainingOptions, WeightChoice};
 use mingle_demo::{DemoOptions, ProblemOptions};
 use mingle_models::ObjectiveKind;
 use mingle_net::multicast::{AirRate, PayloadMedium, SlotChoice};
-use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust};
+use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Overlap, Robust};
 
 use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch};
 
@@ -49,6 +49,7 @@ const OF_TRAINING: &[&str] = &[
     "slots",
     "robust",
     "momentum_across_rounds",
+    "overlap",
     "no_comparison",
 ];
 
@@ -150,6 +151,9 @@ pub(crate) struct DemoArgs {
     /// Momentum over the mixed model from round to round: off, auto, or a number, at most what the plan bears
     #[arg(long, default_value_t = MomentumAcrossRounds::Off, value_name = "off|auto|G")]
     pub(crate) momentum_across_rounds: MomentumAcrossRounds,
+    /// Training of the next round while the present one is mixed, as in `mingle run`: off, on, or auto, which never does so with --wait sync
+    #[arg(long, default_value_t = Overlap::Off, value_name = "off|on|auto")]
+    pub(crate) overlap: Overlap,
     #[command(flatten)]
     pub(crate) privacy: PrivacyArgs,
     /// Do not train each peer alone and all data in one place afterwards, to compare with
@@ -195,6 +199,7 @@ impl DemoArgs {
             slots: self.slots,
             robust: self.robust,
             momentum_across_rounds: self.momentum_across_rounds,
+            overlap: self.overlap,
             comparison: !self.no_comparison,
             output: self.output.clone(),
         }

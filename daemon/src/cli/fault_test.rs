@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::Args;
 use mingle_lab::campaign::sums::SUMS;
 use mingle_protocol::sim::{Profile, UnknownProfile};
-use mingle_protocol::{InjectedBug, Robust};
+use mingle_protocol::{InjectedBug, Overlap, Robust};
 
 /// Arguments of `fault-test`.
 #[derive(Args, Clone, Debug)]
@@ -41,6 +41,9 @@ pub(crate) struct FaultTestArgs {
     /// Treatment of a neighbour's ratio that is unusually far from a node's own: off or clip, as with `run`
     #[arg(long, default_value_t, value_name = "WAY", conflicts_with = "days")]
     pub(crate) robust: Robust,
+    /// Training of the next round while the present one is mixed: off, on or auto, as with `run`
+    #[arg(long, default_value_t, value_name = "off|on|auto", conflicts_with = "days")]
+    pub(crate) overlap: Overlap,
     /// The former name of --inject
     #[arg(long, value_name = "BUG", hide = true)]
     pub(crate) plant: Option<String>,

@@ -11,7 +11,7 @@ use libp2p::PeerId;
 use mingle_builtin::options::{TrainingOptions, WeightChoice};
 use mingle_models::ObjectiveKind;
 use mingle_peer::training::Criterion;
-use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Robust};
+use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Overlap, Robust};
 
 use super::config::CONFIG_ENV;
 use super::duration::duration;
@@ -133,6 +133,10 @@ pub(crate) struct RunArgs {
     /// Momentum over the mixed model from round to round, the same for all peers: off, auto, or a number, at most what the plan bears (docs/communication.md)
     #[arg(long, default_value_t = MomentumAcrossRounds::Off, value_name = "off|auto|G")]
     pub(crate) momentum_across_rounds: MomentumAcrossRounds,
+    /// Training of the next round while the present one is mixed, in plans with an exact average in every round: off, on, or auto, which does
+    /// so where mixing takes much of a round (docs/communication.md)
+    #[arg(long, default_value_t = Overlap::Off, value_name = "off|on|auto")]
+    pub(crate) overlap: Overlap,
     /// Write what is measured to an event file in this folder, for TensorBoard
     #[arg(long, value_name = "DIR")]
     pub(crate) tensorboard: Option<PathBuf>,
@@ -209,6 +213,7 @@ const OF_ANY_TRAINING: &[&str] = &[
     "max_norm",
     "robust",
     "momentum_across_rounds",
+    "overlap",
     "keep_best",
     "tensorboard",
     "durability",

@@ -9,7 +9,7 @@ use mingle_lab::simulation::{BETWEEN_EVALUATIONS, Lie, MetricTarget};
 use mingle_models::ObjectiveKind;
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
-use mingle_protocol::{CodecChoice, MAX_DIMENSION, MomentumAcrossRounds, Robust};
+use mingle_protocol::{CodecChoice, MAX_DIMENSION, MomentumAcrossRounds, Overlap, Robust};
 
 use super::{ADAMW_LEARNING_RATE, OptimizerArgs, Switch};
 
@@ -102,6 +102,9 @@ pub(crate) struct SimulateArgs {
     /// Momentum over the mixed model from round to round: off, auto, or a number that the plan bears, as in `mingle run`
     #[arg(long, default_value_t = MomentumAcrossRounds::Off, value_name = "off|auto|G")]
     pub(crate) momentum_across_rounds: MomentumAcrossRounds,
+    /// Training of the next round while the present one is mixed, as in `mingle run`: off or on
+    #[arg(long, default_value_t = Overlap::Off, value_name = "off|on")]
+    pub(crate) overlap: Overlap,
     /// A measurement: some members send false models, keeping their weight books honestly, and accuracy is that of the others. sign-flip,
     /// scale:FACTOR, or `little[:Z]`: the mean of the honest models less Z (1.5) standard deviations
     #[arg(long, value_name = "ATTACK", requires = "attackers")]

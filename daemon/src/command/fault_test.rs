@@ -12,8 +12,8 @@ use mingle_lab::campaign::sums::{self, SUMS};
 use mingle_lab::campaign::{Campaign, Cost, FailingSeed, ProfileReport, run_seeds, table};
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, output_file, results};
-use mingle_protocol::Robust;
 use mingle_protocol::sim::{Profile, Variant};
+use mingle_protocol::{Overlap, Robust};
 
 use super::threads_or_all;
 use crate::cli::{FaultProfile, FaultTestArgs, Profiles};
@@ -62,7 +62,8 @@ pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode>
 
 fn run(arguments: &FaultTestArgs, profile: Profile) -> Result<ProfileReport> {
     let seeds = arguments.first..arguments.first + arguments.seeds;
-    let variant = Variant { injected_bug: arguments.inject, robust: arguments.robust };
+    let FaultTestArgs { inject, robust, overlap, .. } = arguments;
+    let variant = Variant { injected_bug: *inject, robust: *robust, overlap: *overlap };
     let campaign = Campaign { profile, seeds, variant, threads: threads_or_all(arguments.threads) };
     let progress = progress(profile.name(), arguments.seeds);
     let began = Instant::now();
@@ -82,8 +83,9 @@ fn run(arguments: &FaultTestArgs, profile: Profile) -> Result<ProfileReport> {
 
 /// The swarms of masked sums, whose failing seeds have no journals.
 fn run_sums(arguments: &FaultTestArgs) -> Result<ProfileReport> {
-    if arguments.inject.is_some() || arguments.robust != Robust::Off {
-        return Err(Error::new(ErrorKind::BadInput, "--inject and --robust are about push-sum, and not about sums"));
+    if arguments.inject.is_some() || arguments.robust != Robust::Off || arguments.overlap != Overlap::Off {
+        let message = "--inject, --robust and --overlap are about push-sum, and not about sums";
+        return Err(Error::new(ErrorKind::BadInput, message));
     }
     let seeds = arguments.first..arguments.first + arguments.seeds;
     let progress = progress(SUMS, arguments.seeds);

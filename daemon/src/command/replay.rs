@@ -7,7 +7,7 @@ use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
 use mingle_plaintext::InputFile;
 use mingle_protocol::sim::{Journal, SeedOutcome, TraceEntry, Variant};
-use mingle_protocol::{Robust, Time};
+use mingle_protocol::{Overlap, Robust, Time};
 
 use crate::cli::ReplayArgs;
 use crate::out;
@@ -56,11 +56,12 @@ fn read(path: &Path) -> Result<Journal> {
 }
 
 fn print(journal: &Journal, outcome: &SeedOutcome, log: &[(Time, TraceEntry)]) {
-    let Variant { injected_bug, robust } = journal.variant();
+    let Variant { injected_bug, robust, overlap } = journal.variant();
     let injected = injected_bug.map_or_else(String::new, |bug| format!(", with {bug} injected"));
     let clipping = if robust == Robust::Off { String::new() } else { format!(", receiving with {robust}") };
+    let overlap = if overlap == Overlap::Off { String::new() } else { format!(", with overlap {overlap}") };
     out::line(format!(
-        "run        {} seed {}{injected}{clipping}: {} nodes, {} faults, repaired at {}, stopped at {}",
+        "run        {} seed {}{injected}{clipping}{overlap}: {} nodes, {} faults, repaired at {}, stopped at {}",
         journal.profile(),
         journal.seed(),
         outcome.nodes,
@@ -96,6 +97,7 @@ fn document(journal: &Journal, outcome: &SeedOutcome, log: &[(Time, TraceEntry)]
         "seed": journal.seed(),
         "injected_bug": journal.variant().injected_bug,
         "robust": journal.variant().robust.to_string(),
+        "overlap": journal.variant().overlap.to_string(),
         "nodes": outcome.nodes,
         "faults": journal.faults().len(),
         "agrees": agrees,

@@ -313,6 +313,7 @@ fn options(arguments: &RunArgs, longer_than: Option<Ending>, end_wish: EndWish) 
         max_norm: arguments.max_norm,
         robust: arguments.robust,
         momentum_across_rounds: arguments.momentum_across_rounds,
+        overlap: arguments.overlap,
         keep_best: arguments.keep_best.clone(),
         durability: arguments.durability.into(),
         fresh: arguments.fresh,

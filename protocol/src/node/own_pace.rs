@@ -87,10 +87,10 @@ impl Node {
         if !self.keeps_up() || self.is_closing() {
             return None;
         }
-        let began = self.clock.started();
         if self.is_beside_training() {
-            return self.others_came().unwrap_or(Some(began));
+            return self.others_came().unwrap_or_else(|| Some(self.clock.started()));
         }
+        let began = self.training_began();
         let came = self.others_came().flatten()?;
         if let Some(others) = self.others_pace.pace_to_keep() {
             return Some(began + others.mul_f64(GOES_ON).max(SHORTEST));
@@ -103,7 +103,7 @@ impl Node {
     /// round since it began. A neighbour that is ahead waits for the parcel with which this node began the round, so
     /// its first parcel since then counts. A neighbour still to come needs at least as long as this wait took.
     pub(super) fn note_pace_of_others(&mut self) {
-        let began = self.clock.started();
+        let began = self.training_began();
         let came = self.others_came().map(|came| match came {
             Some(at) if at <= began => self.others(|peer| peer.arrivals.first_after(began)).flatten(),
             Some(at) => Some(at),
@@ -140,6 +140,16 @@ impl Node {
     /// goes on beside its training follows the others; if all nodes did so without a wait, no round would be trained.
     pub(super) fn follows_beside_training(&self) -> bool {
         self.keeps_up() && self.others_came().is_some()
+    }
+
+    /// The begin of this round's training, which can be in the round before.
+    fn training_began(&self) -> Time {
+        self.tally.ordered_ahead.unwrap_or_else(|| self.clock.started())
+    }
+
+    /// The time that this node needs for all local steps of a round; `None` before the first are done.
+    pub(super) fn own_training_time(&self) -> Option<Duration> {
+        self.others_pace.own.median(Ord::cmp)
     }
 
     fn keeps_up(&self) -> bool {

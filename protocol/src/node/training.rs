@@ -1,4 +1,5 @@
-//! Local training as the node sees it: ordered once a round, awaited until a deadline, used when it comes.
+//! Local training as the node sees it: ordered once a round, in it or in the round before (`overlap`), awaited until a
+//! deadline, used when it comes.
 
 use super::step_guard::Taking;
 use super::{Node, Phase};
@@ -17,8 +18,8 @@ const MODELS_OF_MEAN: u64 = 4;
 pub(super) struct TrainingState {
     /// The training that was ordered and not answered yet.
     ordered: Option<Ordered>,
-    /// Set when a change came after its deadline and is held back: it counts as that of the next round.
-    is_late: bool,
+    /// Set when a change came while the node mixed and is held back: it counts as that of the next round.
+    is_ready: bool,
     /// The factor of the last change; 0 if it was not used.
     last_factor: f64,
     /// The weighted sum of the changes before that of the last round of training, as they were added.
@@ -32,6 +33,8 @@ struct Ordered {
     number: u64,
     /// The round that waits for it; differs from `number` if a new plan has begun since.
     round: u64,
+    /// `true` if it was ordered in the round before that.
+    is_ahead: bool,
     /// Local steps of a round in the plan in which it was ordered.
     local_steps: u32,
     at: Time,
@@ -50,7 +53,7 @@ pub(super) struct TrainedChange {
 
 impl Default for TrainingState {
     fn default() -> Self {
-        Self { ordered: None, is_late: false, last_factor: 1.0, before_last: None }
+        Self { ordered: None, is_ready: false, last_factor: 1.0, before_last: None }
     }
 }
 
@@ -59,13 +62,13 @@ impl Node {
     /// is nothing to train, no mass to train on, or no neighbour left to mix the result.
     pub(super) fn begin_training(&mut self) -> bool {
         let schedule = &self.config.schedule;
-        let local_steps = schedule.local_steps();
-        if local_steps == 0 || schedule.stationary_weight(self.config.id, self.step) <= 0.0 {
+        if schedule.local_steps() == 0 || schedule.stationary_weight(self.config.id, self.step) <= 0.0 {
             return false;
         }
         let round = self.round();
-        if std::mem::take(&mut self.training.is_late) {
+        if std::mem::take(&mut self.training.is_ready) {
             self.tally.trained = true;
+            self.order_ahead();
             return false;
         }
         if !self.push_sum.has_working_mass() {
@@ -77,18 +80,27 @@ impl Node {
             return self.training.ordered.is_some() && round == self.training_rounds() && !self.others_are_through();
         }
         if let Some(ordered) = self.training.ordered {
-            return ordered.round == round || self.follows_beside_training();
+            let is_due = ordered.round == round;
+            self.tally.ordered_ahead = (is_due && ordered.is_ahead).then_some(ordered.at);
+            return is_due || self.follows_beside_training();
         }
         if self.others_are_through() {
             return false;
         }
+        self.order_training(round);
+        true
+    }
+
+    /// Orders the training of this round from the present ratio.
+    pub(super) fn order_training(&mut self, round: u64) {
+        let local_steps = self.config.schedule.local_steps();
         let from = self.push_sum.ratio();
         let time_box = self.time_box();
         let last_factor = self.training.last_factor;
-        self.training.ordered = Some(Ordered { number: round, round, local_steps, at: self.now });
+        let is_ahead = round > self.round();
+        self.training.ordered = Some(Ordered { number: round, round, is_ahead, local_steps, at: self.now });
         let rounds_left = self.training_rounds().saturating_sub(round);
         self.effects.push(Effect::Train { round, from, local_steps, rounds_left, time_box, last_factor });
-        true
     }
 
     pub(super) fn on_trained(&mut self, round: u64, change: TrainedChange) {
@@ -102,7 +114,8 @@ impl Node {
         }
         let is_waited_for = matches!(self.phase, Phase::Training { .. });
         let TrainedChange { mut delta, steps, state } = change;
-        let left = self.rounds_of_mean().filter(|_| is_waited_for && steps > 0);
+        let is_in_time = is_waited_for || ordered.round > self.round();
+        let left = self.rounds_of_mean(ordered.round.max(self.round())).filter(|_| is_in_time && steps > 0);
         if left == Some(1) {
             self.lead_to_mean(&mut delta);
         }
@@ -118,10 +131,19 @@ impl Node {
         if is_waited_for {
             self.tally.trained = has_trained;
             self.note_pace_of_others();
-            self.phase = Phase::AwaitingRoom(self.new_wait());
+            if has_trained {
+                self.order_ahead();
+            }
+            self.begin_mixing();
         } else {
-            self.training.is_late = has_trained;
+            self.training.is_ready = has_trained;
         }
+    }
+
+    /// Ends the wait for the training of a round.
+    fn begin_mixing(&mut self) {
+        self.tally.mixes_since = Some(self.now);
+        self.phase = Phase::AwaitingRoom(self.new_wait());
     }
 
     /// Makes the change of the last round of training one that leads to the mean of the models after the last
@@ -143,10 +165,10 @@ impl Node {
         sum.iter_mut().zip(change).for_each(|(sum, change)| *sum += weight * change);
     }
 
-    /// Rounds of training from this one on, this one included, where they are those of the mean with which the run ends.
-    fn rounds_of_mean(&self) -> Option<u64> {
+    /// Rounds of training from `round` on, itself included, where they are those of the mean with which the run ends.
+    fn rounds_of_mean(&self, round: u64) -> Option<u64> {
         let rounds = self.training_rounds();
-        let left = rounds.saturating_sub(self.round());
+        let left = rounds.saturating_sub(round);
         let is_wanted = self.config.ends_with_mean && rounds >= FEWEST_BEFORE_MEAN;
         (is_wanted && (1..MODELS_OF_MEAN).contains(&left)).then_some(left)
     }
@@ -173,8 +195,16 @@ impl Node {
             return;
         }
         self.training.last_factor = 0.0;
-        let waits = !self.is_awaited() && self.begin_training();
-        self.phase = if waits { self.training_phase() } else { Phase::AwaitingRoom(self.new_wait()) };
+        if !self.is_awaited() && self.begin_training() {
+            self.phase = self.training_phase();
+        } else {
+            self.begin_mixing();
+        }
+    }
+
+    /// Returns `true` if a training is under way.
+    pub(super) fn is_training(&self) -> bool {
+        self.training.ordered.is_some()
     }
 
     /// Returns `true` if a training is under way that was ordered in an earlier round.
@@ -201,7 +231,7 @@ impl Node {
             self.report(NodeEvent::TrainingLate { round: self.round() });
         }
         self.note_pace_of_others();
-        self.phase = Phase::AwaitingRoom(self.new_wait());
+        self.begin_mixing();
         true
     }
 
@@ -209,7 +239,7 @@ impl Node {
     /// node's model cannot use what it learns on its own: the host must not answer that order.
     pub(super) fn carry_training_over(&mut self, keeps_model: bool) {
         let TrainingState { ordered, .. } = std::mem::take(&mut self.training);
-        self.training.ordered = ordered.map(|ordered| Ordered { round: 0, ..ordered });
+        self.training.ordered = ordered.map(|ordered| Ordered { round: 0, is_ahead: false, ..ordered });
         if !keeps_model {
             self.give_up_training(SkippedDelta::OtherModel);
         }

@@ -20,6 +20,7 @@ use super::profile::{Profile, Scenario};
 use super::trace_entry::TraceEntry;
 use crate::config::Robust;
 use crate::injected_bug::{InjectedBug, InjectionError};
+use crate::overlap::Overlap;
 use crate::schedule::NodeId;
 use crate::time::Time;
 
@@ -42,6 +43,8 @@ pub struct Variant {
     pub injected_bug: Option<InjectedBug>,
     /// The treatment of ratios that come from neighbours, by all nodes.
     pub robust: Robust,
+    /// Training of the next round while the present one is mixed, at all nodes.
+    pub overlap: Overlap,
 }
 
 impl From<Option<InjectedBug>> for Variant {
@@ -56,6 +59,7 @@ impl Variant {
         let mut scenario = Scenario::new(profile, seed);
         scenario.config.injected_bug = self.injected_bug;
         scenario.config.robust = self.robust;
+        scenario.config.overlap = self.overlap;
         scenario
     }
 }
@@ -314,8 +318,10 @@ struct WrittenJournal {
     seed: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     injected_bug: Option<InjectedBug>,
-    #[serde(default, skip_serializing_if = "is_off")]
+    #[serde(default, skip_serializing_if = "is_default")]
     robust: Robust,
+    #[serde(default, skip_serializing_if = "is_default")]
+    overlap: Overlap,
     nodes: u32,
     ended_us: Time,
     events: u64,
@@ -343,6 +349,7 @@ impl From<Journal> for WrittenJournal {
             seed: journal.seed,
             injected_bug: journal.variant.injected_bug,
             robust: journal.variant.robust,
+            overlap: journal.variant.overlap,
             nodes: journal.nodes,
             ended_us: journal.ended,
             events: journal.events,
@@ -365,7 +372,7 @@ impl TryFrom<WrittenJournal> for Journal {
         let journal = Self {
             profile: written.profile,
             seed: written.seed,
-            variant: Variant { injected_bug: written.injected_bug, robust: written.robust },
+            variant: Variant { injected_bug: written.injected_bug, robust: written.robust, overlap: written.overlap },
             nodes: written.nodes,
             faults: written.faults.into_iter().map(|TimedFault { at_us, fault }| (at_us, fault)).collect(),
             repair: written.repair_us,
@@ -381,8 +388,8 @@ impl TryFrom<WrittenJournal> for Journal {
     }
 }
 
-fn is_off(robust: &Robust) -> bool {
-    *robust == Robust::Off
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn digest(text: &str) -> Option<[u8; 32]> {

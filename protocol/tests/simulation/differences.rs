@@ -8,7 +8,7 @@ use mingle_protocol::{Codec, Durability, NodeEvent, NodeId, Schedule, Step, Time
 
 use crate::support::*;
 
-const NODES: u32 = 7;
+pub(crate) const NODES: u32 = 7;
 const DIMENSION: usize = 10_000;
 const CODED: [Codec; 3] = [Codec::Int8, Codec::Int4, Codec::Int3];
 
@@ -47,12 +47,12 @@ fn noise(codec: Codec) -> f64 {
     }
 }
 
-fn mean_target() -> Vec<f32> {
+pub(crate) fn mean_target() -> Vec<f32> {
     (0..DIMENSION).map(|k| (0..NODES).map(|node| target(node, k)).sum::<f32>() / NODES as f32).collect()
 }
 
 /// Nodes that go a tenth of the way to their own targets in every round.
-fn swarm(codec: Codec, rounds: u64) -> SwarmConfig {
+pub(crate) fn swarm(codec: Codec, rounds: u64) -> SwarmConfig {
     let initial = vec![vec![0.0; DIMENSION]; NODES as usize];
     SwarmConfig {
         codec,

@@ -17,7 +17,7 @@ mod journals;
 mod leaving;
 mod lifecycle;
 mod long_attacks;
-
+mod overlap;
 mod pace;
 mod robust;
 mod rollbacks;

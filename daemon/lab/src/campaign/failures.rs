@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use mingle_protocol::Robust;
 use mingle_protocol::sim::{Journal, Profile, SeedOutcome, Variant, shrink};
+use mingle_protocol::{Overlap, Robust};
 use serde::Serialize;
 
 use super::sums::{SUMS, SumsOutcome};
@@ -62,6 +62,9 @@ impl FailingSeed {
         if variant.robust != Robust::Off {
             options += &format!(" --robust {}", variant.robust);
         }
+        if variant.overlap != Overlap::Off {
+            options += &format!(" --overlap {}", variant.overlap);
+        }
         Some(Self {
             seed,
             nodes: outcome.nodes,
@@ -98,13 +101,14 @@ impl FailingSeed {
         Some(ShortRun { journal: shrunk.map_or(whole, |shrunk| shrunk.journal), faults_before, runs })
     }
 
-    /// The name of a file for its journal: distinct for each profile, seed, injected bug and clipping of neighbours'
-    /// ratios. `None` for runs that have no journal.
+    /// The name of a file for its journal: distinct for each profile, seed, injected bug, clipping of neighbours' ratios
+    /// and overlap. `None` for runs that have no journal.
     pub fn file_name(&self) -> Option<String> {
-        let (profile, Variant { injected_bug, robust }) = self.run?;
+        let (profile, Variant { injected_bug, robust, overlap }) = self.run?;
         let inject = injected_bug.map_or_else(String::new, |bug| format!("-{bug}"));
         let robust = if robust == Robust::Off { String::new() } else { format!("-{robust}") };
-        Some(format!("{profile}-{}{inject}{robust}.json", self.seed))
+        let overlap = if overlap == Overlap::Off { String::new() } else { format!("-overlap-{overlap}") };
+        Some(format!("{profile}-{}{inject}{robust}{overlap}.json", self.seed))
     }
 
     /// Records that its short run is in this file now.

@@ -1,7 +1,7 @@
 //! The results of the seeds of one profile.
 
 use mingle_protocol::sim::{Profile, SeedOutcome, Variant};
-use mingle_protocol::{InjectedBug, Robust};
+use mingle_protocol::{InjectedBug, Overlap, Robust};
 use serde::Serialize;
 
 use super::failures::FailingSeed;
@@ -23,6 +23,8 @@ pub struct ProfileReport {
     pub injected_bug: Option<InjectedBug>,
     /// The treatment of neighbours' ratios.
     pub robust: Robust,
+    /// Training of the next round while the present one is mixed.
+    pub overlap: Overlap,
     /// The first seed.
     pub first: u64,
     /// Seeds that were run.
@@ -76,8 +78,8 @@ impl ProfileReport {
     pub fn new(campaign: &Campaign) -> Self {
         let Campaign { profile, seeds, variant, .. } = campaign;
         let run = Some((*profile, *variant));
-        let injected_bug = variant.injected_bug;
-        Self { run, injected_bug, robust: variant.robust, ..Self::before(profile.name(), seeds.start) }
+        let Variant { injected_bug, robust, overlap } = *variant;
+        Self { run, injected_bug, robust, overlap, ..Self::before(profile.name(), seeds.start) }
     }
 
     /// The report of a campaign of masked sums before its first seed.
@@ -92,6 +94,7 @@ impl ProfileReport {
             profile,
             injected_bug: None,
             robust: Robust::Off,
+            overlap: Overlap::Off,
             first,
             seeds: 0,
             nodes_at_most: 0,

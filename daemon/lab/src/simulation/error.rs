@@ -17,9 +17,9 @@ pub enum SimulationError {
         /// The codec.
         codec: Codec,
     },
-    /// Textbook push-sum was combined with an attack or with robust receiving.
-    #[error("push-sum without a ledger has no hostile members and no robust receiving")]
-    ReceivingWithoutLedger,
+    /// Textbook push-sum was combined with an attack, with robust receiving or with overlap.
+    #[error("push-sum without a ledger has no hostile members, no robust receiving and no overlap")]
+    OnlyWithLedger,
     /// All nodes are attackers.
     #[error("{attackers} attackers leave nobody honest among {nodes} nodes")]
     NobodyHonest {

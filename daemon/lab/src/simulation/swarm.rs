@@ -276,7 +276,8 @@ impl VirtualSwarm {
                 let ends = self.now + SLOT * u32::try_from(self.lengths.of_round(round)).unwrap_or(u32::MAX);
                 let job = NodeWork { node: id.index(), round, from, steps: local_steps, rounds_left, last_factor };
                 let node = &self.nodes[id.index()];
-                let weight = node.config().schedule.stationary_weight(id, node.step());
+                let schedule = &node.config().schedule;
+                let weight = schedule.stationary_weight(id, round * schedule.round_length());
                 let momentum = MomentumStep { momentum: self.momentum, weight, restarts: false };
                 self.orders.insert(id, PendingTraining { round, ends, job, momentum, delta: None });
                 self.agenda.add(ends, Happening::TrainingEnds(id));
@@ -343,6 +344,7 @@ fn configure(
     config.policy = conditions.policy();
     config.codec = conditions.codec;
     config.robust = conditions.robust;
+    config.overlap = conditions.overlap;
     config.ends_with_mean = conditions.ends_with_mean;
     config.deadline_floor = PATIENCE_ROUNDS * round;
     config.heartbeat = 2 * round;

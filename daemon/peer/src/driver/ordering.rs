@@ -20,7 +20,8 @@ impl Driver<'_> {
         let Effect::Train { round, from, local_steps, rounds_left, time_box, last_factor } = effect else {
             return Ok(());
         };
-        let weight = self.node.config().schedule.stationary_weight(self.node.id(), self.node.step());
+        let schedule = &self.node.config().schedule;
+        let weight = schedule.stationary_weight(self.node.id(), round * schedule.round_length());
         // Where each peer has the first model from its own training, none asks for it.
         let is_asked_for = self.parts.begins_with_a_model_of_the_swarm && self.first_round + round == 0;
         self.first_model = is_asked_for.then(|| Arc::clone(&from));

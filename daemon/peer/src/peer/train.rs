@@ -316,6 +316,7 @@ impl Peer {
         config.durability = self.options.durability;
         config.largest_norm = Some(max_norm);
         config.robust = self.options.robust;
+        config.overlap = self.options.overlap;
         config.policy = self.options.wait;
         config.codec = self.options.codec;
         config.gather_for = Some(self.options.join_timeout);

@@ -51,6 +51,7 @@ impl SimulatedSwarm {
         node_config.clip = config.clip.filter(|_| attack.is_none());
         node_config.time_box = config.time_box;
         node_config.keeps_up = config.keeps_up;
+        node_config.overlap = config.overlap;
         node_config.policy = config.policy;
         node_config.retransmit_after = config.retransmit_after;
         node_config.heartbeat = config.heartbeat;

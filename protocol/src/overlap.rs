@@ -1,0 +1,62 @@
+//! The choice whether a node trains while it mixes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Training of the next round while the present one is mixed, in plans whose nodes
+/// [agree in every round](crate::Schedule::agrees_in_every_round). Each node chooses for itself, and nothing on the wire
+/// depends on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overlap {
+    /// A round trains, and then mixes.
+    #[default]
+    Off,
+    /// A round mixes while the next one trains.
+    On,
+    /// As [`On`](Self::On) where mixing takes much of a round, measured as the node runs. Never in a synchronous swarm,
+    /// whose runs are the same to the bit.
+    Auto,
+}
+
+impl Overlap {
+    /// All choices.
+    pub const ALL: [Self; 3] = [Self::Off, Self::On, Self::Auto];
+
+    /// The name on command lines and in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::On => "on",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+impl fmt::Display for Overlap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Overlap {
+    type Err = UnknownOverlap;
+
+    fn from_str(name: &str) -> Result<Self, UnknownOverlap> {
+        Self::ALL
+            .into_iter()
+            .find(|overlap| overlap.name() == name)
+            .ok_or_else(|| UnknownOverlap { name: name.to_owned() })
+    }
+}
+
+/// A name that no choice of overlap has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{name:?} is no overlap; there are off, on and auto")]
+pub struct UnknownOverlap {
+    /// The name given.
+    pub name: String,
+}

@@ -1,0 +1,112 @@
+//! Training of the next round while the present one is mixed.
+
+use std::time::Duration;
+
+use mingle_protocol::sim::{Fault, NetworkModel, Profile, SimulatedSwarm, SwarmConfig, Variant, run_scenario};
+use mingle_protocol::{Codec, Durability, NodeId, Overlap, Time, WaitPolicy};
+
+use crate::differences::{NODES, mean_target, swarm};
+use crate::support::*;
+
+const ROUNDS: u64 = 60;
+const BOUNDED: WaitPolicy = WaitPolicy::Bounded { staleness: 4 };
+
+/// A swarm that averages over a tree of three levels, whose messages and trainings take this time.
+fn slow(policy: WaitPolicy, message: u64, training: u64, overlap: Overlap) -> SwarmConfig {
+    let exactly = |milliseconds| (Duration::from_millis(milliseconds), Duration::from_millis(milliseconds));
+    SwarmConfig {
+        policy,
+        overlap,
+        keeps_up: true,
+        network: NetworkModel { delay: exactly(message), ..NetworkModel::streams() },
+        training_time: exactly(training),
+        ..swarm(Codec::F32, ROUNDS)
+    }
+}
+
+/// The time of a run in milliseconds, and the largest distance of a model from the optimum.
+fn outcome(config: SwarmConfig) -> (u64, f64) {
+    let mut swarm = SimulatedSwarm::new(config).unwrap();
+    swarm.run_until_drained(HOUR).unwrap();
+    assert!(swarm.is_exact(), "weights add up");
+    let rounds = rounds_of(&swarm).filter(|(_, report)| report.round + 1 == ROUNDS);
+    assert_eq!(rounds.count(), NODES as usize, "all do all rounds");
+    (swarm.now().micros() / 1_000, worst_distance(&mut swarm, NODES, &mean_target()))
+}
+
+#[test]
+fn mixing_is_hidden_behind_training() {
+    for policy in [WaitPolicy::Sync, BOUNDED] {
+        // Four messages of 50 ms up and down the tree beside 200 ms of training.
+        let (apart, usual) = outcome(slow(policy, 50, 200, Overlap::Off));
+        let (together, late) = outcome(slow(policy, 50, 200, Overlap::On));
+        println!("{policy:?}: {together} ms instead of {apart}; distance {late:.1e} instead of {usual:.1e}");
+        assert!((together as f64) < 0.6 * apart as f64, "{policy:?}: {together} ms instead of {apart}");
+        assert!(late < 0.02, "{policy:?}: the optimum is {late} away, {usual} without");
+    }
+}
+
+#[test]
+fn it_is_hidden_by_itself_where_it_takes_much_of_a_round() {
+    let (apart, _) = outcome(slow(BOUNDED, 50, 200, Overlap::Off));
+    let (by_itself, _) = outcome(slow(BOUNDED, 50, 200, Overlap::Auto));
+    assert!((by_itself as f64) < 0.7 * apart as f64, "{by_itself} ms instead of {apart}");
+    // Where it takes a fiftieth, nothing changes; nor in a synchronous swarm, whose runs are the same to the bit.
+    for (policy, message) in [(BOUNDED, 1), (WaitPolicy::Sync, 50)] {
+        assert_eq!(
+            outcome(slow(policy, message, 200, Overlap::Auto)),
+            outcome(slow(policy, message, 200, Overlap::Off)),
+            "{policy:?}"
+        );
+    }
+}
+
+#[test]
+fn a_plan_without_exact_averages_mixes_first() {
+    let gossip = |overlap| SwarmConfig { schedule: random_plan(NODES, 8, 1), ..slow(BOUNDED, 50, 200, overlap) };
+    assert_eq!(outcome(gossip(Overlap::On)), outcome(gossip(Overlap::Off)));
+}
+
+#[test]
+fn synchronous_runs_with_it_are_the_same_to_the_bit_whatever_the_network_does() {
+    let bits = |message, training| {
+        let mut swarm = SimulatedSwarm::new(slow(WaitPolicy::Sync, message, training, Overlap::On)).unwrap();
+        swarm.run_until_drained(HOUR).unwrap();
+        ids(NODES).flat_map(|id| swarm.ratio(id).iter().map(|z| z.to_bits()).collect::<Vec<_>>()).collect::<Vec<_>>()
+    };
+    assert_eq!(bits(50, 200), bits(20, 10));
+}
+
+#[test]
+fn a_node_ten_times_slower_does_not_hold_up_the_others() {
+    let slowness = [(NodeId(2), 10)];
+    let (usual, _) = outcome(slow(BOUNDED, 50, 200, Overlap::On));
+    let (with, _) = outcome(SwarmConfig { slowness: slowness.into(), ..slow(BOUNDED, 50, 200, Overlap::On) });
+    assert!(with < 2 * usual, "{with} ms instead of {usual}");
+}
+
+#[test]
+fn a_change_that_came_before_a_kill_is_not_learnt_twice_or_lost() {
+    let config = SwarmConfig { durability: Durability::On, ..slow(BOUNDED, 50, 100, Overlap::On) };
+    let mut swarm = SimulatedSwarm::new(config).unwrap();
+    for kill in 0..12 {
+        let at = Time::from_millis(1_000 + 730 * kill);
+        let id = NodeId(kill as u32 % NODES);
+        swarm.at(at, Fault::Crash(id));
+        swarm.at(at + Duration::from_millis(300), Fault::Restart(id));
+    }
+    // The auditor of the simulator compares what all have learnt after every event.
+    swarm.run_until_drained(HOUR).unwrap();
+    assert!(swarm.is_exact() && swarm.crashes() == 12, "{} crashes", swarm.crashes());
+}
+
+#[test]
+fn nothing_is_lost_in_campaigns_with_it() {
+    for (profile, seeds) in [(Profile::ExactAverage, 12), (Profile::Mixed, 2), (Profile::Churn, 4)] {
+        for seed in 0..seeds {
+            let variant = Variant { overlap: Overlap::On, ..Variant::default() };
+            let outcome = run_scenario(profile, seed, variant.scenario(profile, seed));
+            assert_eq!(outcome.failure, None, "{profile}, seed {seed}");
+        }
+    }
+}
