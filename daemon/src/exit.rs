@@ -19,7 +19,7 @@ pub(crate) fn code(error: &Error) -> ExitCode {
 /// Prints clap's error, or the requested help, as clap does. For renamed options, removed commands, and problems given
 /// as tasks, prints advice instead.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
-    match former::of_option(error).or_else(|| former::of_command(error)).or_else(|| former::of_task(error)) {
+    match former::of_option(error).or_else(|| former::of_task(error)) {
         Some(advice) => remark!("error: {advice}"),
         None => {
             let written = error.print().and_then(|()| std::io::stdout().flush());

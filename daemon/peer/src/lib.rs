@@ -25,7 +25,7 @@ pub use mingle_home::{
 };
 pub use mingle_membership::{self as membership, plan_apply, task};
 use mingle_status::openmetrics;
-pub use mingle_status::{encodings, events, last_run, results, status, stop};
+pub use mingle_status::{encodings, events, last_run, overlap, results, status, stop};
 pub use mingle_training::priority;
 pub use peer::{Outcome, Peer, PeerBuilder, PeerOptions, RunningPeer};
 pub use training::LocalTraining;

@@ -44,9 +44,6 @@ pub(crate) struct FaultTestArgs {
     /// Training of the next round while the present one is mixed: off, on or auto, as with `run`
     #[arg(long, default_value_t, value_name = "off|on|auto", conflicts_with = "days")]
     pub(crate) overlap: Overlap,
-    /// The former name of --inject
-    #[arg(long, value_name = "BUG", hide = true)]
-    pub(crate) plant: Option<String>,
 }
 
 /// Arguments of `replay`.

@@ -24,9 +24,6 @@ const MOST_JOURNALS: usize = 5;
 
 /// Runs the seeds of every requested profile. The exit code is not 0 if any failed.
 pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode> {
-    if arguments.plant.is_some() {
-        return Err(Error::new(ErrorKind::BadInput, "--plant is called --inject now"));
-    }
     output_file::check_folder(&arguments.journals)?;
     let profiles = Profiles::listed(&arguments.profiles);
     if let Some(days) = arguments.days {

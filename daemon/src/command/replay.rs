@@ -6,8 +6,8 @@ use std::path::Path;
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
 use mingle_plaintext::InputFile;
-use mingle_protocol::sim::{Journal, SeedOutcome, TraceEntry, Variant};
-use mingle_protocol::{Overlap, Robust, Time};
+use mingle_protocol::Time;
+use mingle_protocol::sim::{Journal, SeedOutcome, TraceEntry};
 
 use crate::cli::ReplayArgs;
 use crate::out;
@@ -56,14 +56,11 @@ fn read(path: &Path) -> Result<Journal> {
 }
 
 fn print(journal: &Journal, outcome: &SeedOutcome, log: &[(Time, TraceEntry)]) {
-    let Variant { injected_bug, robust, overlap } = journal.variant();
-    let injected = injected_bug.map_or_else(String::new, |bug| format!(", with {bug} injected"));
-    let clipping = if robust == Robust::Off { String::new() } else { format!(", receiving with {robust}") };
-    let overlap = if overlap == Overlap::Off { String::new() } else { format!(", with overlap {overlap}") };
     out::line(format!(
-        "run        {} seed {}{injected}{clipping}{overlap}: {} nodes, {} faults, repaired at {}, stopped at {}",
+        "run        {} seed {}{}: {} nodes, {} faults, repaired at {}, stopped at {}",
         journal.profile(),
         journal.seed(),
+        journal.variant(),
         outcome.nodes,
         journal.faults().len(),
         journal.repair(),

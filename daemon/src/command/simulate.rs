@@ -17,7 +17,7 @@ use mingle_models::{Decay, SampleShape, Split, Task, Tokens};
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, encodings, plan, units};
 use mingle_planner::{DesignOptions, ExtraEdges, Method, Plan};
-use mingle_protocol::{ChosenCodec, Codec, CodecChoice, Overlap, Robust};
+use mingle_protocol::{ChosenCodec, Codec, CodecChoice, Robust};
 use serde::Serialize;
 
 use super::{design_request, plan_make::parse_extra_edges, threads_or_all};
@@ -142,10 +142,6 @@ fn conditions(arguments: &SimulateArgs) -> Result<Conditions> {
     if arguments.ledger == Switch::Off && arguments.wait.is_some() {
         let message = "--wait says whom a node of the ledger waits for, and there is none with --ledger off";
         return Err(Error::new(ErrorKind::BadInput, message).hint("leave one of the two away"));
-    }
-    if arguments.overlap == Overlap::Auto {
-        let message = "--overlap auto measures how long mixing takes, and in a simulation it takes no time";
-        return Err(Error::new(ErrorKind::BadInput, message).hint("give --overlap on or off"));
     }
     Ok(Conditions {
         ledger: arguments.ledger == Switch::On,

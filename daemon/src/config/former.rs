@@ -1,5 +1,4 @@
-//! Former names of settings, removed commands, and problems given as tasks: advice with the new name and its form, or
-//! on the present way.
+//! Former names of settings, and problems given as tasks: advice with the new name and its form, or on the present way.
 
 use std::ffi::OsString;
 
@@ -62,18 +61,6 @@ pub(crate) fn of_option(error: &clap::Error) -> Option<String> {
     Former::find(&key).map(|former| former.advice(|key| format!("--{}", key.replace('_', "-"))))
 }
 
-/// Advice on a command unknown to clap, if it was replaced.
-pub(crate) fn of_command(error: &clap::Error) -> Option<String> {
-    match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
-        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(command))) if command == "bench" => Some(
-            "mingle bench is gone; from the sources, `cargo run --release -p mingle-examples --example NAME` does its work: NAME \
-             is wire for `bench wire`, and solver_iterations for `bench solvers`"
-                .to_owned(),
-        ),
-        _ => None,
-    }
-}
-
 /// Advice on a `--task` for which no model is trained, if it is a kind of problem.
 pub(crate) fn of_task(error: &clap::Error) -> Option<String> {
     let (Some(ContextValue::String(option)), Some(ContextValue::String(task))) =
@@ -131,19 +118,6 @@ mod tests {
         assert_eq!(of_option(&error).unwrap(), "--largest-norm is called --max-norm now");
         let error = command_line().try_get_matches_from(["mingle", "run", "--no-such-thing"]).unwrap_err();
         assert_eq!(of_option(&error), None);
-    }
-
-    #[test]
-    fn a_command_that_is_gone_is_answered_with_what_does_its_work() {
-        for arguments in [&["mingle", "bench", "wire", "--turns=3"][..], &["mingle", "--json", "bench"]] {
-            let advice = of_command(&command_line().try_get_matches_from(arguments).unwrap_err()).unwrap();
-            for example in ["wire", "solver_iterations"] {
-                let file = format!("{}/../examples/examples/{example}/main.rs", env!("CARGO_MANIFEST_DIR"));
-                assert!(advice.contains(example) && std::path::Path::new(&file).is_file(), "{advice}");
-            }
-        }
-        let error = command_line().try_get_matches_from(["mingle", "bunch"]).unwrap_err();
-        assert_eq!(of_command(&error), None);
     }
 
     #[test]

@@ -9,8 +9,10 @@
 pub mod encodings;
 pub mod events;
 pub mod last_run;
+pub mod latest_rounds;
 pub mod node_warnings;
 pub mod openmetrics;
+pub mod overlap;
 pub mod results;
 pub mod status;
 pub mod stop;

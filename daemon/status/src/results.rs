@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use mingle_training::model_file::MODEL_CHECKSUM;
 
+use crate::overlap::OverlapTaken;
 use crate::status::RobustReceiving;
 use mingle_home::error::{Context, ErrorKind, Result};
 use mingle_home::home::Home;
@@ -70,6 +71,9 @@ pub struct Summary {
     /// The momentum across rounds under the last plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub momentum_across_rounds: Option<MomentumTaken>,
+    /// Training of the next round while the present one was mixed; `None` where that was off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<OverlapTaken>,
     /// The largest resident memory of the process, where the system reports it.
     pub peak_resident_bytes: Option<u64>,
     /// BLAKE3 of the model file.

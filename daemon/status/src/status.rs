@@ -13,6 +13,8 @@ use mingle_privacy::PrivacySpending;
 use mingle_training::{MetricDirection, Metrics, MomentumTaken};
 use serde::{Deserialize, Serialize};
 
+use crate::overlap::OverlapTaken;
+
 pub use board::{StatusBoard, StatusView};
 pub use multicast::{LinkMulticast, MulticastStatus};
 pub use neighbour::{IncomingLink, LinkState, NeighbourStatus, OutgoingLink, WeightAccount};
@@ -103,6 +105,9 @@ pub struct Status {
     /// The momentum across rounds, where a model is trained.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub momentum_across_rounds: Option<MomentumTaken>,
+    /// Training of the next round while the present one is mixed; `None` where that is off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<OverlapTaken>,
     /// `true` if its weight outlives its process.
     pub durable: bool,
     /// The incarnation of the peer.
@@ -246,6 +251,7 @@ impl Status {
             encoding: None,
             multicast: None,
             momentum_across_rounds: None,
+            overlap: None,
             durable: false,
             incarnation: 0,
             refusals: BTreeMap::new(),

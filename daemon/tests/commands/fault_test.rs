@@ -98,5 +98,4 @@ fn what_is_no_journal_and_what_cannot_be_run_is_refused() {
     assert_fails(&run(&["fault-test", "--profile", "storm"]), 2, &["storm", "lossy-disk"]);
     assert_fails(&run(&["fault-test", "--profile", "mixed", "--days", "1"]), 4, &["take kill, loss or partition"]);
     assert_fails(&run(&["fault-test", "--inject", "gremlins"]), 2, &["gremlins", "applies-twice"]);
-    assert_fails(&run(&["fault-test", "--plant", "applies-twice"]), 4, &["--plant is called --inject now"]);
 }

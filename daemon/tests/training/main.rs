@@ -15,6 +15,7 @@ mod faithful;
 mod late_scripts;
 mod local_steps;
 mod optimizers;
+mod overlap;
 mod personal_layers;
 mod privacy;
 mod regression;

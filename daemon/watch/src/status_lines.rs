@@ -73,7 +73,7 @@ fn solving(status: &Status) -> [String; 2] {
     [format!("{task}  {progress}"), format!("{sent:.1} MB sent  {received:.1} MB received")]
 }
 
-/// The codec and the momentum across rounds, where `auto` took them.
+/// The codec and the momentum across rounds, where `auto` took them, and overlap.
 fn taken_by_auto(status: &Status) -> Option<String> {
     let encoding = status.encoding.as_ref();
     let codec = encoding.and_then(|sent| Some(format!("codec {}: {}", sent.codec, sent.reason.as_ref()?)));
@@ -82,7 +82,8 @@ fn taken_by_auto(status: &Status) -> Option<String> {
         "auto" => format!("momentum across rounds {momentum:.2}: auto, by what the plan bears"),
         _ => format!("momentum across rounds {momentum:.2}"),
     });
-    let words: Vec<String> = codec.into_iter().chain(momentum).collect();
+    let overlap = status.overlap.map(|overlap| overlap.to_string());
+    let words: Vec<String> = [codec, momentum, overlap].into_iter().flatten().collect();
     (!words.is_empty()).then(|| words.join("  "))
 }
 

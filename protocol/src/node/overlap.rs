@@ -49,12 +49,18 @@ impl MixingTimes {
 }
 
 impl Node {
+    /// Rounds whose training was ordered while the round before was mixed.
+    pub fn rounds_trained_ahead(&self) -> u64 {
+        self.rounds_trained_ahead
+    }
+
     /// Orders the training of the next round, now that the change of the present one is in the numerator, if mixing is to
     /// be hidden behind it.
     pub(super) fn order_ahead(&mut self) {
         let next = self.round() + 1;
         let is_needed = next < self.training_rounds() && !self.is_training() && !self.stopping;
         if is_needed && self.hides_mixing() && self.push_sum.has_working_mass() && !self.others_are_through() {
+            self.rounds_trained_ahead += 1;
             self.order_training(next);
         }
     }

@@ -18,6 +18,7 @@ use super::campaign::{SeedOutcome, run_scenario, trace_scenario};
 use super::fault::Fault;
 use super::profile::{Profile, Scenario};
 use super::trace_entry::TraceEntry;
+use super::variant::Variant;
 use crate::config::Robust;
 use crate::injected_bug::{InjectedBug, InjectionError};
 use crate::overlap::Overlap;
@@ -35,34 +36,6 @@ pub const LONGEST_RUN: Duration = Duration::from_secs(7 * 86_400);
 
 /// The largest factor by which a disk may be slower than usual.
 const SLOWEST_DISK: u32 = 1_000_000;
-
-/// The properties of a run's nodes that do not follow from the seed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Variant {
-    /// A bug that every node has.
-    pub injected_bug: Option<InjectedBug>,
-    /// The treatment of ratios that come from neighbours, by all nodes.
-    pub robust: Robust,
-    /// Training of the next round while the present one is mixed, at all nodes.
-    pub overlap: Overlap,
-}
-
-impl From<Option<InjectedBug>> for Variant {
-    fn from(injected_bug: Option<InjectedBug>) -> Self {
-        Self { injected_bug, ..Self::default() }
-    }
-}
-
-impl Variant {
-    /// The swarm of a seed with such nodes, and its faults.
-    pub fn scenario(self, profile: Profile, seed: u64) -> Scenario {
-        let mut scenario = Scenario::new(profile, seed);
-        scenario.config.injected_bug = self.injected_bug;
-        scenario.config.robust = self.robust;
-        scenario.config.overlap = self.overlap;
-        scenario
-    }
-}
 
 /// A run that can be run again.
 ///

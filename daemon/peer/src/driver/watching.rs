@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 use libp2p::PeerId;
 use mingle_net::neighbour_table::NeighbourTable;
 use mingle_protocol::{InputFault, NeighbourView, Node, NodeId, NodeState, Robust, RoundReport};
+use mingle_status::latest_rounds::{FEWEST_ROUNDS, contraction, keep_latest, mean, median};
 use mingle_status::node_warnings::in_words;
 
 use super::Driver;
 use crate::membership::RoundCosts;
+use crate::overlap::OverlapTaken;
 use crate::status::{
     Evaluated, IncomingLink, LinkMulticast, LinkState, MulticastStatus, NeighbourStatus, OutgoingLink, PeerState,
     RobustReceiving, Weight,
@@ -84,9 +86,9 @@ impl Watching {
     }
 
     pub(super) fn note_round(&mut self, report: &RoundReport) {
-        keep_last(&mut self.pace, report.took);
+        keep_latest(&mut self.pace, report.took);
         if let Some(disagreement) = report.disagreement.filter(|value| value.is_finite()) {
-            keep_last(&mut self.disagreements, (report.round, disagreement));
+            keep_latest(&mut self.disagreements, (report.round, disagreement));
         }
         self.weight = Some(weight(report.mass.units(), report.stationary_weight));
         self.is_stale = true;
@@ -94,7 +96,7 @@ impl Watching {
 
     /// Records the time that `steps` local steps took together.
     pub(super) fn note_local_steps(&mut self, steps: u32, took: Duration) {
-        keep_last(&mut self.local_steps, took / steps.max(1));
+        keep_latest(&mut self.local_steps, took / steps.max(1));
     }
 
     pub(super) fn note_evaluation(&mut self, round: u64, evaluation: &Evaluation) {
@@ -215,6 +217,7 @@ impl Driver<'_> {
             status.encoding = Some(traffic.encoding(node.codec()));
             status.multicast = group.map(|group| MulticastStatus { group, traffic: traffic.multicast });
             status.momentum_across_rounds = Some(self.parts.momentum.taken());
+            status.overlap = OverlapTaken::of(node);
             status.incarnation = config.identity.incarnation;
             status.refusals = node.refusals().map(|(fault, count)| (name(fault), count)).collect();
             status.neighbours = node.neighbour_views().map(|view| watching.neighbour(&view, node, links)).collect();
@@ -261,43 +264,6 @@ fn name(fault: InputFault) -> String {
     }
 }
 
-fn keep_last<T>(values: &mut VecDeque<T>, value: T) {
-    if values.len() == LAST_ROUNDS {
-        values.pop_front();
-    }
-    values.push_back(value);
-}
-
-fn mean(times: &VecDeque<Duration>) -> Option<f64> {
-    let count = u32::try_from(times.len()).ok().filter(|count| *count > 0)?;
-    Some(times.iter().sum::<Duration>().as_secs_f64() / f64::from(count))
-}
-
-fn median(times: &VecDeque<Duration>) -> Option<Duration> {
-    let mut times: Vec<Duration> = times.iter().copied().collect();
-    times.sort_unstable();
-    times.get(times.len() / 2).copied()
-}
-
-/// The factor per round that fits these disagreements best: the exponential of the least-squares slope of their
-/// logarithms, over the rounds after which there was one.
-fn contraction(disagreements: &VecDeque<(u64, f64)>) -> Option<f64> {
-    let first = disagreements.front()?.0;
-    let apart = || disagreements.iter().filter(|(_, value)| *value > 0.0);
-    if apart().count() < FEWEST_ROUNDS {
-        return None;
-    }
-    let points = || apart().map(|(round, value)| (to_f64(round - first), value.ln()));
-    let count = to_f64(apart().count() as u64);
-    let (sum_x, sum_y) = points().fold((0.0, 0.0), |(sum_x, sum_y), (x, y)| (sum_x + x, sum_y + y));
-    let mean_x = sum_x / count;
-    let mean_y = sum_y / count;
-    let (along, across) = points().fold((0.0, 0.0), |(along, across), (x, y)| {
-        (along + (x - mean_x) * (x - mean_x), across + (x - mean_x) * (y - mean_y))
-    });
-    Some((across / along).exp()).filter(|factor| factor.is_finite())
-}
-
 #[allow(clippy::cast_precision_loss)] // for people
 fn to_f64(count: u64) -> f64 {
     count as f64
@@ -307,39 +273,6 @@ fn to_f64(count: u64) -> f64 {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn a_disagreement_that_shrinks_by_a_constant_factor_is_measured_as_that_factor() {
-        for factor in [0.5_f64, 0.98, 1.0, 1.3] {
-            let values = (0..12).map(|round| (40 + round, 0.7 * factor.powi(i32::try_from(round).unwrap()))).collect();
-            assert!((contraction(&values).unwrap() - factor).abs() < 1e-9, "{factor}");
-        }
-    }
-
-    #[test]
-    fn rounds_in_which_nobody_was_heard_do_not_bend_the_measurement() {
-        let values = [2_u64, 3, 7, 8, 20].map(|round| (round, 0.9_f64.powi(i32::try_from(round).unwrap())));
-        assert!((contraction(&values.into()).unwrap() - 0.9).abs() < 1e-9);
-        let same_round = [(3, 0.5), (3, 0.4), (3, 0.3), (3, 0.2)];
-        assert_eq!(contraction(&same_round.into()), None);
-        assert_eq!(contraction(&[(1, 0.5), (2, 0.4)].into()), None);
-    }
-
-    #[test]
-    fn models_that_agree_to_the_bit_have_no_contraction() {
-        let agreed = [(1, 0.5), (2, 0.0), (3, 0.0), (4, 0.0), (5, 0.0)];
-        assert_eq!(contraction(&agreed.into()), None);
-    }
-
-    #[test]
-    fn the_pace_is_that_of_the_last_rounds() {
-        let mut pace = VecDeque::new();
-        for seconds in [100; 5].into_iter().chain([2; LAST_ROUNDS]) {
-            keep_last(&mut pace, Duration::from_secs(seconds));
-        }
-        assert_eq!(mean(&pace), Some(2.0));
-        assert_eq!(mean(&VecDeque::new()), None);
-    }
 
     #[test]
     fn a_weight_without_a_stationary_one_has_no_share() {

@@ -11,6 +11,7 @@ use crate::error::{Context, ErrorKind, Result};
 use crate::events::Event;
 use crate::follow::serving::RoundModel;
 use crate::home::write_file;
+use crate::overlap::OverlapTaken;
 use crate::results::{self, Summary};
 use crate::status::{PeerState, RobustReceiving};
 use crate::stop::StopRequests;
@@ -67,6 +68,7 @@ impl Peer {
             encoding: finished.traffic.encoding(finished.node.codec()),
             multicast: (self.options.medium != PayloadMedium::Unicast).then_some(finished.traffic.multicast),
             momentum_across_rounds: Some(finished.momentum.taken()),
+            overlap: OverlapTaken::of(&finished.node),
             peak_resident_bytes: results::peak_resident_bytes(),
             model_blake3: None,
             ledger: finished.node.ledger(),

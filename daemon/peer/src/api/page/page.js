@@ -158,6 +158,7 @@ function showFacts(next) {
     "Sent as": encoded(next),
     ...(next.multicast && { "Multicast": multicast(next.multicast) }),
     ...(next.momentum_across_rounds && { "Momentum across rounds": momentum(next.momentum_across_rounds) }),
+    ...(next.overlap && { "Overlap": next.overlap.choice + ": " + next.overlap.rounds + " rounds trained while the one before was mixed" }),
     "Weight on disk": next.durable ? "yes" : "no",
     "Incarnation": String(next.incarnation),
     "Privacy": privacy(next),
