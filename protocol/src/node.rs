@@ -13,8 +13,9 @@
 //! - steps: `phase` (what the node waits for), `round` (the parts of a step), `pace` (neighbours it waits for),
 //!   `progress` (how far neighbours are), `patience` (late neighbours it waits for again), `exchange` (messages),
 //!   `parcels`, `liveness` (links and timers);
-//! - training: `training` (ordered and awaited), `overlap` (while the round before is mixed), `own_pace` (its time limit), `step_guard` (the part of a local step that
-//!   is applied), `held_back` (the part that waits for weight), `norm_guard` (the largest norm);
+//! - training: `training` (ordered and awaited), `overlap` (while the round before is mixed), `own_pace` (its time
+//!   limit), `step_guard` (the part of a local step that is applied), `held_back` (the part that waits for weight),
+//!   `norm_guard` (the largest norm);
 //! - coding: `references` (differences to vectors that neighbours have too);
 //! - defence: `robust_receiving` (clipped ratios), `credit` (the weight a neighbour may hold), `weight_floor` (the weight
 //!   that a node keeps), `room` (the weight that there can be), `mass_watch` (alarms about mass), `processes` (one process
@@ -82,7 +83,6 @@ use membership::Asked;
 pub use membership::STALEST_ROUNDS;
 pub use neighbour_view::{AccountView, IncomingView, NeighbourView, OutgoingView};
 use norm_guard::NormGuard;
-use overlap::MixingTimes;
 use own_pace::OthersPace;
 use patience::{NeighbourPatience, Renewal};
 use peer::{Neighbour, neighbours};
@@ -156,7 +156,6 @@ pub struct Node {
     held_back: HeldBack,
     norm_guard: NormGuard,
     others_pace: OthersPace,
-    mixing_times: MixingTimes,
     rounds_trained_ahead: u64,
     mass_watch: MassWatch,
     credit: Credit,
@@ -210,7 +209,6 @@ impl Node {
             held_back: HeldBack::default(),
             norm_guard: NormGuard::default(),
             others_pace: OthersPace::default(),
-            mixing_times: MixingTimes::default(),
             rounds_trained_ahead: 0,
             mass_watch: MassWatch::default(),
             refusals: Refusals::default(),

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Training of the next round while the present one is mixed, in plans whose nodes
-/// [agree in every round](crate::Schedule::agrees_in_every_round). Each node chooses for itself, and nothing on the wire
-/// depends on it.
+/// [agree in every round](crate::Schedule::agrees_in_every_round). Nothing on the wire depends on it, but all nodes need the
+/// same: one that trains apart takes neighbours that are ready at once for far faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overlap {
@@ -17,21 +17,17 @@ pub enum Overlap {
     Off,
     /// A round mixes while the next one trains.
     On,
-    /// As [`On`](Self::On) where mixing takes much of a round, measured as the node runs. Never in a synchronous swarm,
-    /// whose runs are the same to the bit.
-    Auto,
 }
 
 impl Overlap {
     /// All choices.
-    pub const ALL: [Self; 3] = [Self::Off, Self::On, Self::Auto];
+    pub const ALL: [Self; 2] = [Self::Off, Self::On];
 
     /// The name on command lines and in files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
             Self::On => "on",
-            Self::Auto => "auto",
         }
     }
 }
@@ -55,7 +51,7 @@ impl FromStr for Overlap {
 
 /// A name that no choice of overlap has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{name:?} is no overlap; there are off, on and auto")]
+#[error("{name:?} is no overlap; there are off and on")]
 pub struct UnknownOverlap {
     /// The name given.
     pub name: String,

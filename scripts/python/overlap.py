@@ -4,7 +4,7 @@
 usage: scripts/python/overlap.py [-h] [--peers N] [--rates RATE,...] [--overlaps CHOICE,...] [--rounds N] [--steps N] [--model MODEL] [--seed N]
 
 Needs root, `ip` and `tc`. N peers (4) average exactly over a plan for wires and train a built-in model (mlp:hidden=16384, 1.2 million
-parameters) with N local steps (20) in a round, for N rounds (40), with each choice (off,on,auto), by turns, over links of each rate
+parameters) with N local steps (20) in a round, for N rounds (40), with each choice (off,on), by turns, over links of each rate
 (50mbit,200mbit) in both directions. For each run prints the seconds from the first to the last round, the rounds that were trained while the
 one before was mixed, the loss and accuracy of node 0 on the test samples, and what `mingle audit` says. Ends only what it started.
 
@@ -129,7 +129,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", type=int, default=4)
     parser.add_argument("--rates", default="50mbit,200mbit")
-    parser.add_argument("--overlaps", default="off,on,auto")
+    parser.add_argument("--overlaps", default="off,on")
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--model", default="mlp:hidden=16384")

@@ -21,9 +21,6 @@ pub fn simulation_error(error: SimulationError) -> Error {
             return Error::of(ErrorKind::BadInput, error)
                 .hint("leave --ledger off, or --robust, --overlap and --attack away");
         }
-        SimulationError::OverlapByTime => {
-            return Error::of(ErrorKind::BadInput, error).hint("give --overlap on or off");
-        }
         SimulationError::NothingToOverlap => {
             return Error::of(ErrorKind::BadInput, error)
                 .hint("leave --overlap away, or take a plan of --method exact-average");

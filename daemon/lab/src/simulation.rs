@@ -49,7 +49,7 @@ pub struct Conditions {
     pub codec: CodecChoice,
     /// The treatment of ratios that are far from a node's own.
     pub robust: Robust,
-    /// Training of the next round while the present one is mixed. Mixing takes no virtual time, so `Auto` is refused.
+    /// Training of the next round while the present one is mixed.
     pub overlap: Overlap,
     /// Momentum across rounds, which the plan must bear; 0 for none.
     pub momentum: f64,
@@ -99,9 +99,6 @@ pub fn found(plan: &Plan, initial: &[f32], conditions: Conditions) -> Result<Box
         conditions.robust != Robust::Off || conditions.overlap != Overlap::Off || conditions.attack.is_some();
     if !conditions.ledger && needs_ledger {
         return Err(SimulationError::OnlyWithLedger);
-    }
-    if conditions.overlap == Overlap::Auto {
-        return Err(SimulationError::OverlapByTime);
     }
     let nodes = plan.node_count();
     if let Some(Attack { attackers, .. }) = conditions.attack.filter(|attack| attack.attackers >= nodes) {

@@ -151,8 +151,8 @@ pub(crate) struct DemoArgs {
     /// Momentum over the mixed model from round to round: off, auto, or a number, at most what the plan bears
     #[arg(long, default_value_t = MomentumAcrossRounds::Off, value_name = "off|auto|G")]
     pub(crate) momentum_across_rounds: MomentumAcrossRounds,
-    /// Training of the next round while the present one is mixed, as in `mingle run`: off, on, or auto, which never does so with --wait sync
-    #[arg(long, default_value_t = Overlap::Off, value_name = "off|on|auto")]
+    /// Train the next round while the present one is mixed, in plans with an exact average in every round: off or on
+    #[arg(long, default_value_t = Overlap::Off, value_name = "off|on")]
     pub(crate) overlap: Overlap,
     #[command(flatten)]
     pub(crate) privacy: PrivacyArgs,

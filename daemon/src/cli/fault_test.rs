@@ -41,8 +41,8 @@ pub(crate) struct FaultTestArgs {
     /// Treatment of a neighbour's ratio that is unusually far from a node's own: off or clip, as with `run`
     #[arg(long, default_value_t, value_name = "WAY", conflicts_with = "days")]
     pub(crate) robust: Robust,
-    /// Training of the next round while the present one is mixed: off, on or auto, as with `run`
-    #[arg(long, default_value_t, value_name = "off|on|auto", conflicts_with = "days")]
+    /// Train the next round while the present one is mixed: off or on, as with `run`
+    #[arg(long, default_value_t, value_name = "off|on", conflicts_with = "days")]
     pub(crate) overlap: Overlap,
 }
 

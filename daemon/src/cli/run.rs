@@ -133,9 +133,9 @@ pub(crate) struct RunArgs {
     /// Momentum over the mixed model from round to round, the same for all peers: off, auto, or a number, at most what the plan bears (docs/communication.md)
     #[arg(long, default_value_t = MomentumAcrossRounds::Off, value_name = "off|auto|G")]
     pub(crate) momentum_across_rounds: MomentumAcrossRounds,
-    /// Training of the next round while the present one is mixed, in plans with an exact average in every round: off, on, or auto, which does
-    /// so where mixing takes much of a round (docs/communication.md)
-    #[arg(long, default_value_t = Overlap::Off, value_name = "off|on|auto")]
+    /// Train the next round while the present one is mixed, the same for all peers, in plans with an exact average in every round: off or on
+    /// (docs/communication.md)
+    #[arg(long, default_value_t = Overlap::Off, value_name = "off|on")]
     pub(crate) overlap: Overlap,
     /// Write what is measured to an event file in this folder, for TensorBoard
     #[arg(long, value_name = "DIR")]

@@ -102,7 +102,7 @@ pub(crate) struct SimulateArgs {
     /// Momentum over the mixed model from round to round: off, auto, or a number that the plan bears, as in `mingle run`
     #[arg(long, default_value_t = MomentumAcrossRounds::Off, value_name = "off|auto|G")]
     pub(crate) momentum_across_rounds: MomentumAcrossRounds,
-    /// Training of the next round while the present one is mixed, as in `mingle run`: off or on
+    /// Train the next round while the present one is mixed, as in `mingle run`: off or on
     #[arg(long, default_value_t = Overlap::Off, value_name = "off|on")]
     pub(crate) overlap: Overlap,
     /// A measurement: some members send false models, keeping their weight books honestly, and accuracy is that of the others. sign-flip,

@@ -152,7 +152,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting(Group::Exchange, "wait", "MINGLE_WAIT", ValueForm::Text, r#""bounded:4""#),
     setting(Group::Exchange, "codec", "MINGLE_CODEC", ValueForm::Text, r#""int8""#),
     setting(Group::Exchange, "momentum_across_rounds", "MINGLE_MOMENTUM_ACROSS_ROUNDS", ValueForm::Text, r#""auto""#),
-    setting(Group::Exchange, "overlap", "MINGLE_OVERLAP", ValueForm::Text, r#""auto""#),
+    setting(Group::Exchange, "overlap", "MINGLE_OVERLAP", ValueForm::Text, r#""on""#),
     setting(Group::Exchange, "join_timeout", "MINGLE_JOIN_TIMEOUT", ValueForm::Text, r#""60s""#),
     setting(Group::Exchange, "deadline", "MINGLE_DEADLINE", ValueForm::Text, r#""2s""#),
     setting(Group::Exchange, "time_box", "MINGLE_TIME_BOX", ValueForm::Text, r#""500ms""#),

@@ -194,7 +194,7 @@ impl TrainingThread {
     }
 
     fn order(&self, job: Job) -> Result {
-        // Never blocks: the node trains one round at a time and evaluates between rounds.
+        // Never blocks: the node has one training under way at a time, and one evaluation.
         self.jobs.try_send(job).context(ErrorKind::Training, "the training thread has stopped")
     }
 }

@@ -317,6 +317,7 @@ impl Node {
         if !self.has(InjectedBug::KeepsMassAfterRollback) {
             self.push_sum.discard();
             self.held_back.clear();
+            self.training.ready = None;
         }
         self.send_gate = super::SendGate::new(self.config.policy);
         self.mass_watch = super::MassWatch::default();

@@ -26,6 +26,7 @@ impl Node {
     }
 
     pub(super) fn begin_draining(&mut self) -> bool {
+        self.set_ready_aside();
         for peer in self.peers.values_mut() {
             if !self.quitting {
                 peer.outgoing.iter_mut().for_each(|link| link.close());

@@ -125,7 +125,6 @@ impl Node {
         self.clock = RoundClock::new(self.config.deadline_floor);
         self.tally = super::RoundTally::default();
         self.others_pace = super::OthersPace::default();
-        self.mixing_times = super::MixingTimes::default();
         self.send_gate = super::SendGate::new(self.config.policy);
         self.mass_watch = super::MassWatch::default();
         self.phase = Phase::Gathering { give_up_at: Some(self.patience_from_now()) };

@@ -90,20 +90,25 @@ impl Node {
         if self.is_beside_training() {
             return self.others_came().unwrap_or_else(|| Some(self.clock.started()));
         }
-        let began = self.training_began();
+        let began = self.tally.ordered_ahead.unwrap_or_else(|| self.clock.started());
         let came = self.others_came().flatten()?;
         if let Some(others) = self.others_pace.pace_to_keep() {
             return Some(began + others.mul_f64(GOES_ON).max(SHORTEST));
         }
-        let others = if came > began { came.since(began) } else { self.others_pace.others.median(Ord::cmp)? };
+        let shows_training = came > began && self.tally.ordered_ahead.is_none();
+        let others = if shows_training { came.since(began) } else { self.others_pace.others.median(Ord::cmp)? };
         Some(began + others.mul_f64(HELD_UP).max(SHORTEST_HOLD_UP))
     }
 
     /// Records the others' pace once the wait for this round's training is over: the arrival of their parcels of the
     /// round since it began. A neighbour that is ahead waits for the parcel with which this node began the round, so
-    /// its first parcel since then counts. A neighbour still to come needs at least as long as this wait took.
+    /// its first parcel since then counts. A neighbour still to come needs at least as long as this wait took. Rounds that
+    /// were trained while the one before was mixed do not count: neighbours may have been ready before they began.
     pub(super) fn note_pace_of_others(&mut self) {
-        let began = self.training_began();
+        if self.tally.ordered_ahead.is_some() {
+            return;
+        }
+        let began = self.clock.started();
         let came = self.others_came().map(|came| match came {
             Some(at) if at <= began => self.others(|peer| peer.arrivals.first_after(began)).flatten(),
             Some(at) => Some(at),
@@ -142,17 +147,7 @@ impl Node {
         self.keeps_up() && self.others_came().is_some()
     }
 
-    /// The begin of this round's training, which can be in the round before.
-    fn training_began(&self) -> Time {
-        self.tally.ordered_ahead.unwrap_or_else(|| self.clock.started())
-    }
-
-    /// The time that this node needs for all local steps of a round; `None` before the first are done.
-    pub(super) fn own_training_time(&self) -> Option<Duration> {
-        self.others_pace.own.median(Ord::cmp)
-    }
-
-    fn keeps_up(&self) -> bool {
+    pub(super) fn keeps_up(&self) -> bool {
         self.config.keeps_up && self.config.policy != WaitPolicy::Sync
     }
 

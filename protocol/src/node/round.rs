@@ -20,8 +20,6 @@ pub(super) struct RoundTally {
     pub(super) trained: bool,
     /// The time at which the training of this round was ordered, if that was in the round before.
     pub(super) ordered_ahead: Option<Time>,
-    /// The time at which the wait for the training of this round ended; `None` if there was none.
-    pub(super) mixes_since: Option<Time>,
     /// Set when a step of the round was taken only because the others are ahead.
     followed: bool,
     waited: Duration,
@@ -90,7 +88,6 @@ impl Node {
         if self.step.is_multiple_of(self.config.schedule.round_length()) {
             self.clock.start(self.now, self.misses_someone());
             self.tally = RoundTally::default();
-            self.tally.mixes_since = Some(self.now);
             self.take_up_held_back();
             if self.begin_training() {
                 self.phase = self.training_phase();
@@ -360,7 +357,6 @@ impl Node {
     }
 
     fn finish_round(&mut self) {
-        self.note_mixing_time();
         let fraction = self.clock.fraction_of_usual(self.now);
         if self.is_pace_setting() {
             self.clock.measure_pace(self.now);

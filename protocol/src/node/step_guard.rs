@@ -18,10 +18,12 @@
 //! None of this touches mass.
 
 use super::Node;
+use super::overlap::ReadyChange;
 use crate::codec::{Extent, extent_of};
 use crate::effect::{NodeEvent, SkippedDelta};
 use crate::latest::Latest;
 use crate::payload::MAX_MAGNITUDE;
+use crate::record::HostState;
 
 /// Number of steps whose norms are remembered.
 const REMEMBERED: usize = 31;
@@ -30,17 +32,22 @@ const MOST_MADE_UP: f64 = 4.0;
 /// Fewest remembered norms from which the usual one is derived.
 const FEWEST: usize = 8;
 
-/// A change from the host's training.
+/// A usable change, measured.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Taking<'a> {
-    /// `[dimension]`.
-    pub(super) delta: &'a [f32],
-    /// Local steps whose sum it is.
-    pub(super) steps: u32,
-    /// Local steps that were ordered.
-    pub(super) of: u32,
-    /// `true` if it joins the numerator now; otherwise it is held back until the next round.
-    pub(super) is_waited_for: bool,
+pub(super) struct MeasuredStep {
+    /// The factor by which it counts.
+    pub(super) scale: f64,
+    /// Its Euclidean norm, without the factor.
+    pub(super) norm: f64,
+}
+
+impl MeasuredStep {
+    /// The change for a round to come.
+    pub(super) fn of(self, mut delta: Vec<f32>, state: HostState) -> ReadyChange {
+        let Self { scale, norm } = self;
+        delta.iter_mut().for_each(|value| *value *= scale as f32);
+        ReadyChange { delta, norm: norm * scale, state }
+    }
 }
 
 /// Norms of this node's latest steps after clipping: a run of huge ones moves the median by no more than the clip
@@ -81,24 +88,14 @@ impl UsualSteps {
 }
 
 impl Node {
-    /// Applies a change, or reports why not. Returns the factor by which it counts in the end; 0 if it does not.
-    pub(super) fn take_step(&mut self, taking: Taking<'_>) -> f64 {
-        let Taking { delta, steps, of, is_waited_for } = taking;
-        let round = self.round();
+    /// Measures a change of `steps` local steps where `of` were ordered, for a round; reports why it cannot be used.
+    pub(super) fn measure_step(&mut self, round: u64, delta: &[f32], (steps, of): (u32, u32)) -> Option<MeasuredStep> {
         let pace = self.pace_of(steps, of);
         match self.norm_of(delta, steps, pace) {
-            Ok(norm) => {
-                let scale = pace * self.clipped(round, norm * pace);
-                if is_waited_for {
-                    self.add_change(scale, delta, norm);
-                } else {
-                    self.hold_back(scale, delta);
-                }
-                scale
-            }
+            Ok(norm) => Some(MeasuredStep { scale: pace * self.clipped(round, norm * pace), norm }),
             Err(reason) => {
                 self.report(NodeEvent::DeltaSkipped { round, reason });
-                0.0
+                None
             }
         }
     }

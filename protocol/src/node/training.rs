@@ -1,7 +1,7 @@
 //! Local training as the node sees it: ordered once a round, in it or in the round before (`overlap`), awaited until a
 //! deadline, used when it comes.
 
-use super::step_guard::Taking;
+use super::overlap::ReadyChange;
 use super::{Node, Phase};
 use crate::effect::{Effect, InputFault, NodeEvent, SkippedDelta};
 use crate::record::HostState;
@@ -18,8 +18,10 @@ const MODELS_OF_MEAN: u64 = 4;
 pub(super) struct TrainingState {
     /// The training that was ordered and not answered yet.
     ordered: Option<Ordered>,
-    /// Set when a change came while the node mixed and is held back: it counts as that of the next round.
-    is_ready: bool,
+    /// Set when a change came after its deadline and is held back: it counts as that of the next round.
+    is_late: bool,
+    /// The change of the next round, which came while this one is mixed.
+    pub(super) ready: Option<ReadyChange>,
     /// The factor of the last change; 0 if it was not used.
     last_factor: f64,
     /// The weighted sum of the changes before that of the last round of training, as they were added.
@@ -29,7 +31,7 @@ pub(super) struct TrainingState {
 /// The training of a round, ordered from the host.
 #[derive(Clone, Copy, Debug)]
 struct Ordered {
-    /// The round in which it was ordered, which identifies the answer.
+    /// The round for which it was ordered, which identifies the answer.
     number: u64,
     /// The round that waits for it; differs from `number` if a new plan has begun since.
     round: u64,
@@ -38,6 +40,17 @@ struct Ordered {
     /// Local steps of a round in the plan in which it was ordered.
     local_steps: u32,
     at: Time,
+}
+
+/// The time at which a change comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arrival {
+    /// Its round waits for it.
+    Awaited,
+    /// Its round has not begun.
+    Ahead,
+    /// Its round went on without it.
+    Late,
 }
 
 /// The result of a round's training.
@@ -53,7 +66,7 @@ pub(super) struct TrainedChange {
 
 impl Default for TrainingState {
     fn default() -> Self {
-        Self { ordered: None, is_ready: false, last_factor: 1.0, before_last: None }
+        Self { ordered: None, is_late: false, ready: None, last_factor: 1.0, before_last: None }
     }
 }
 
@@ -66,9 +79,13 @@ impl Node {
             return false;
         }
         let round = self.round();
-        if std::mem::take(&mut self.training.is_ready) {
+        if std::mem::take(&mut self.training.is_late) {
             self.tally.trained = true;
             self.order_ahead();
+            return false;
+        }
+        if let Some(ready) = self.training.ready.take() {
+            self.join_ready(ready);
             return false;
         }
         if !self.push_sum.has_working_mass() {
@@ -91,7 +108,7 @@ impl Node {
         true
     }
 
-    /// Orders the training of this round from the present ratio.
+    /// Orders the training of a round from the present ratio.
     pub(super) fn order_training(&mut self, round: u64) {
         let local_steps = self.config.schedule.local_steps();
         let from = self.push_sum.ratio();
@@ -107,42 +124,65 @@ impl Node {
         let Some(ordered) = self.take_ordered(round) else {
             return;
         };
-        self.note_own_pace(ordered.at, change.steps);
+        if !ordered.is_ahead {
+            self.note_own_pace(ordered.at, change.steps);
+        }
         if self.others_have_gone() {
             self.report(NodeEvent::DeltaSkipped { round, reason: SkippedDelta::OthersHaveGone });
             return self.go_on_without();
         }
-        let is_waited_for = matches!(self.phase, Phase::Training { .. });
+        let arrival = self.arrival_of(ordered);
         let TrainedChange { mut delta, steps, state } = change;
-        let is_in_time = is_waited_for || ordered.round > self.round();
-        let left = self.rounds_of_mean(ordered.round.max(self.round())).filter(|_| is_in_time && steps > 0);
+        // A host that could not train at all must not spin.
+        let has_trained = steps > 0;
+        let joins_in = ordered.round.max(self.round());
+        let left = self.rounds_of_mean(joins_in).filter(|_| arrival != Arrival::Late && has_trained);
         if left == Some(1) {
             self.lead_to_mean(&mut delta);
         }
-        let factor = self.take_step(Taking { delta: &delta, steps, of: ordered.local_steps, is_waited_for });
-        if let Some(left) = left.filter(|left| *left > 1) {
-            self.remember_for_mean(&delta, left, factor);
+        let step = self.measure_step(joins_in, &delta, (steps, ordered.local_steps));
+        self.training.last_factor = step.map_or(0.0, |step| step.scale);
+        if let Some((left, step)) = left.filter(|left| *left > 1).zip(step) {
+            self.remember_for_mean(&delta, left, step.scale);
         }
-        self.training.last_factor = factor;
+        match (arrival, step) {
+            (Arrival::Ahead, Some(step)) => return self.training.ready = Some(step.of(delta, state)),
+            (Arrival::Awaited, Some(step)) => self.add_change(step.scale, &delta, step.norm),
+            (Arrival::Late, Some(step)) => self.hold_back(step.scale, &delta),
+            (_, None) => {}
+        }
         // From here on records keep the state that belongs to the change.
         self.keep_host_state(state);
-        // A host that could not train at all must not spin.
-        let has_trained = steps > 0;
-        if is_waited_for {
-            self.tally.trained = has_trained;
-            self.note_pace_of_others();
-            if has_trained {
-                self.order_ahead();
-            }
-            self.begin_mixing();
-        } else {
-            self.training.is_ready = has_trained;
+        match arrival {
+            Arrival::Awaited => self.go_on_trained(ordered.is_ahead, has_trained),
+            Arrival::Late => self.training.is_late = has_trained,
+            Arrival::Ahead => {}
         }
+    }
+
+    fn arrival_of(&self, ordered: Ordered) -> Arrival {
+        if ordered.round > self.round() {
+            Arrival::Ahead
+        } else if matches!(self.phase, Phase::Training { .. }) {
+            Arrival::Awaited
+        } else {
+            Arrival::Late
+        }
+    }
+
+    /// Goes on with a change that was awaited and is in the numerator.
+    fn go_on_trained(&mut self, was_ahead: bool, has_trained: bool) {
+        self.tally.trained = has_trained;
+        self.note_pace_of_others();
+        if has_trained {
+            self.rounds_trained_ahead += u64::from(was_ahead);
+            self.order_ahead();
+        }
+        self.begin_mixing();
     }
 
     /// Ends the wait for the training of a round.
     fn begin_mixing(&mut self) {
-        self.tally.mixes_since = Some(self.now);
         self.phase = Phase::AwaitingRoom(self.new_wait());
     }
 
@@ -238,6 +278,7 @@ impl Node {
     /// Carries a training under way over to a new plan, as that of its first round. A node that begins with another
     /// node's model cannot use what it learns on its own: the host must not answer that order.
     pub(super) fn carry_training_over(&mut self, keeps_model: bool) {
+        self.set_ready_aside();
         let TrainingState { ordered, .. } = std::mem::take(&mut self.training);
         self.training.ordered = ordered.map(|ordered| Ordered { round: 0, is_ahead: false, ..ordered });
         if !keeps_model {

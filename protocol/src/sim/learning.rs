@@ -1,5 +1,5 @@
-//! The auditor of learning: every change that nodes learnt is in a numerator, in a parcel, or held back, and counts
-//! once.
+//! The auditor of learning: every change that nodes learnt is in a numerator, in a parcel, held back, or ready for the next
+//! round, and counts once.
 //!
 //! For each node it adds up the model with which the node began its generation, what it held back then, and the changes
 //! that it was given and accepted since. A process that is killed starts again from a record: the changes after that
@@ -37,15 +37,15 @@ struct Learnt {
 }
 
 impl Learning {
-    /// Notes that a node begins a generation with these vectors: its numerator, and what it holds back from before.
-    pub(super) fn began(&mut self, id: NodeId, generation: Generation, numerator: &[f32], held_back: Option<&[f32]>) {
+    /// Notes that a node begins a generation with these vectors: its numerator, and changes that wait from before.
+    pub(super) fn began(&mut self, id: NodeId, generation: Generation, numerator: &[f32], waiting: Option<&[f32]>) {
         let mut sum: Vec<f64> = numerator.iter().copied().map(f64::from).collect();
-        add(&mut sum, held_back.unwrap_or_default(), 1.0);
+        add(&mut sum, waiting.unwrap_or_default(), 1.0);
         self.nodes.entry(id).or_default().present = Learnt { generation: Some(generation), sum };
     }
 
-    /// Notes the effects of an input on a node: of a change that it was given, and of what it held back before.
-    pub(super) fn watch(&mut self, node: &Node, change: Option<&[f32]>, held_back: Option<&[f32]>, effects: &[Effect]) {
+    /// Notes the effects of an input on a node: of a change that it was given, and of changes that waited before.
+    pub(super) fn watch(&mut self, node: &Node, change: Option<&[f32]>, waiting: Option<&[f32]>, effects: &[Effect]) {
         let id = node.id();
         let reports = |wanted: fn(&NodeEvent) -> bool| {
             effects.iter().any(|effect| matches!(effect, Effect::Report(event) if wanted(event)))
@@ -53,11 +53,11 @@ impl Learning {
         if reports(|event| matches!(event, NodeEvent::Entered { .. })) {
             // A node without neighbours begins its first round at once, and takes up a part of what it held back.
             let has_started = reports(|event| matches!(event, NodeEvent::Started { .. }));
-            let held_back = if has_started { node.held_back() } else { held_back };
-            self.began(id, node.config().generation, node.numerator(), held_back);
+            let waiting = if has_started { node.held_back() } else { waiting };
+            self.began(id, node.config().generation, node.numerator(), waiting);
         }
         change.into_iter().for_each(|delta| self.handed_in(id, delta, effects));
-        self.left(id, held_back, effects);
+        self.left(id, waiting, effects);
     }
 
     /// Adds a change that a node was given, unless the effects show that it was refused.
@@ -67,10 +67,10 @@ impl Learning {
         }
     }
 
-    /// Subtracts what a node held back when it left without weight, if the effects show that it reported that.
-    fn left(&mut self, id: NodeId, held_back: Option<&[f32]>, effects: &[Effect]) {
+    /// Subtracts what waited at a node when it left without weight, if the effects show that it reported that.
+    fn left(&mut self, id: NodeId, waiting: Option<&[f32]>, effects: &[Effect]) {
         if effects.iter().any(|effect| skipped(effect) == Some(SkippedDelta::LeftWithoutWeight)) {
-            add(&mut self.nodes.entry(id).or_default().present.sum, held_back.unwrap_or_default(), -1.0);
+            add(&mut self.nodes.entry(id).or_default().present.sum, waiting.unwrap_or_default(), -1.0);
         }
     }
 
@@ -80,10 +80,12 @@ impl Learning {
         self.nodes.remove(&id);
     }
 
-    /// Keeps the present sum for a record that a node handed to its host.
-    pub(super) fn recorded(&mut self, id: NodeId, number: u64) {
+    /// Keeps the present sum for a record that a node handed to its host, less a change that is ready: no record has it.
+    pub(super) fn recorded(&mut self, id: NodeId, number: u64, ready: Option<&[f32]>) {
         let account = self.nodes.entry(id).or_default();
-        account.records.push_back((number, account.present.clone()));
+        let mut learnt = account.present.clone();
+        add(&mut learnt.sum, ready.unwrap_or_default(), -1.0);
+        account.records.push_back((number, learnt));
     }
 
     /// Notes that a record is on the disk of a node, which will never start again from an earlier one.
@@ -107,6 +109,16 @@ impl Learning {
         }
         total
     }
+}
+
+/// The changes of a node that are not in its numerator yet, `[dimension]`; `None` if there is none.
+pub(super) fn waiting_changes(node: &Node) -> Option<Vec<f32>> {
+    let mut waiting = node.held_back().map(<[f32]>::to_vec);
+    if let Some(ready) = node.ready_change() {
+        let sum = waiting.get_or_insert_with(|| vec![0.0; ready.len()]);
+        sum.iter_mut().zip(ready).for_each(|(sum, value)| *sum += value);
+    }
+    waiting
 }
 
 /// Adds `sign` times a vector.

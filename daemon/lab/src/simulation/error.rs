@@ -20,9 +20,6 @@ pub enum SimulationError {
     /// Textbook push-sum was combined with an attack, with robust receiving or with overlap.
     #[error("push-sum without a ledger has no hostile members, no robust receiving and no overlap")]
     OnlyWithLedger,
-    /// Overlap was to be chosen by the time that mixing takes.
-    #[error("overlap auto goes by the time that mixing takes, and in a simulation it takes none")]
-    OverlapByTime,
     /// Overlap was combined with a plan that does not bear it.
     #[error("this plan does not average exactly in every round, so that each round trains first and mixes then")]
     NothingToOverlap,

@@ -23,8 +23,12 @@ impl Driver<'_> {
         let schedule = &self.node.config().schedule;
         let weight = schedule.stationary_weight(self.node.id(), round * schedule.round_length());
         // Where each peer has the first model from its own training, none asks for it.
-        let is_asked_for = self.parts.begins_with_a_model_of_the_swarm && self.first_round + round == 0;
-        self.first_model = is_asked_for.then(|| Arc::clone(&from));
+        let is_first = self.first_round + round == 0;
+        if is_first && self.parts.begins_with_a_model_of_the_swarm {
+            self.first_model = Some(Arc::clone(&from));
+        } else if self.first_round + self.node.round() > 0 {
+            self.first_model = None;
+        }
         let rounds_before = self.first_round;
         let momentum = self.parts.momentum.of_round(weight);
         let noise = self.noise.now();

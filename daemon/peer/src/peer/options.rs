@@ -60,7 +60,7 @@ pub struct PeerOptions {
     pub robust: Robust,
     /// Momentum across rounds, over the mixed model; all peers need the same.
     pub momentum_across_rounds: MomentumAcrossRounds,
-    /// Training of the next round while the present one is mixed; other peers may have another setting.
+    /// Training of the next round while the present one is mixed; all peers need the same.
     pub overlap: Overlap,
     /// `On` if the weight of this peer outlives its process.
     pub durability: Durability,

@@ -13,6 +13,7 @@ use crate::node::Node;
 use crate::schedule::NodeId;
 use crate::sim::error::SimError;
 use crate::sim::hostile::{burst, garbled, tampered};
+use crate::sim::learning::waiting_changes;
 use crate::sim::trace::Entry;
 use crate::wire::encode;
 
@@ -30,9 +31,10 @@ impl SimulatedSwarm {
             return Ok(());
         };
         let change = if let Input::Trained { delta, .. } = &input { Some(delta.clone()) } else { None };
-        let held_back = node.held_back().map(<[f32]>::to_vec);
+        let waiting = waiting_changes(node);
         let effects = node.handle(self.now, input);
-        self.learning.watch(node, change.as_deref(), held_back.as_deref(), &effects);
+        self.learning.watch(node, change.as_deref(), waiting.as_deref(), &effects);
+        let ready = node.ready_change().map(<[f32]>::to_vec);
         let (generation, books) = (node.config().generation, self.conservation.ledger_now(node));
         let has_left = node.has_left();
         self.set_alarm(id);
@@ -50,7 +52,7 @@ impl SimulatedSwarm {
                 }
                 Effect::Persist(record) => {
                     self.conservation.check_record(self.now, id, &record.books)?;
-                    self.learning.recorded(id, record.books.number);
+                    self.learning.recorded(id, record.books.number, ready.as_deref());
                     self.begin_write(id, record)?;
                 }
                 Effect::Renew { peer } => renewed.push(peer),

@@ -71,7 +71,7 @@ impl SimulatedSwarm {
         self.config.robust == Robust::Off
     }
 
-    /// Two sums over the newest generation: of the numerators of all living nodes with what they hold back, and of the
+    /// Two sums over the newest generation: of the numerators of all living nodes with changes that wait, and of the
     /// models that nodes began it with and all that was learnt since. They are equal up to rounding where every change
     /// was taken whole, no node lost its records and nothing is under way. A node that has left is in the second sum.
     pub fn numerators(&self) -> (Vec<f64>, Vec<f64>) {
@@ -81,7 +81,7 @@ impl SimulatedSwarm {
         let generation = self.nodes.values().map(of).reduce(newest);
         let mut numerators = vec![0.0; dimension];
         for node in self.nodes.values().filter(|node| Some(of(node)) == generation) {
-            for vector in [Some(node.numerator()), node.held_back()].into_iter().flatten() {
+            for vector in [Some(node.numerator()), node.held_back(), node.ready_change()].into_iter().flatten() {
                 numerators.iter_mut().zip(vector).for_each(|(sum, x)| *sum += f64::from(*x));
             }
         }
