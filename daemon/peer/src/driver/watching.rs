@@ -18,10 +18,6 @@ use crate::status::{
 };
 use crate::training::Evaluation;
 
-/// Rounds over which the pace and the observed contraction are measured.
-const LAST_ROUNDS: usize = 20;
-/// Fewest rounds that show a trend.
-const FEWEST_ROUNDS: usize = 4;
 /// Interval at which small changes, such as acknowledgements, are shown.
 const SMALL_CHANGES: Duration = Duration::from_millis(250);
 
