@@ -76,6 +76,9 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
     if method != Method::NguyenHe && options.extra_edges != ExtraEdges::Auto {
         return Err(DesignError::NoExtraEdges { method });
     }
+    if method != Method::NguyenHe && !options.augments {
+        return Err(DesignError::NoAugmentation { method });
+    }
     if !(0.0..=1.0).contains(&options.heterogeneity) {
         return Err(DesignError::Heterogeneity { heterogeneity: options.heterogeneity });
     }

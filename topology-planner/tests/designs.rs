@@ -348,3 +348,19 @@ fn auto_says_what_was_too_slow_to_try_and_names_every_refusal() {
         assert!(refused.contains(&format!("{method}: ")), "{method} is missing in {refused}");
     }
 }
+
+#[test]
+fn without_step_4_a_round_has_the_same_slots_fewer_links_and_mixes_more_slowly() {
+    for generator in ["rg:n=33,r=0.5,seed=2", "windmill:cliques=3,size=5"] {
+        let topology = generate(generator);
+        let whole = design(&topology, Method::NguyenHe, &DesignOptions::default()).unwrap();
+        let options = DesignOptions { augments: false, ..DesignOptions::default() };
+        let ablated = design(&topology, Method::NguyenHe, &options).unwrap();
+        let (with, without) = (whole.forecast(), ablated.forecast());
+        assert_eq!(without.slots_per_period, with.slots_per_period, "{generator}");
+        assert!(without.links < with.links && without.diameter >= with.diameter, "{generator}");
+        assert!(without.lambda_2 > with.lambda_2, "{generator}");
+        let refused = design(&topology, Method::DPsgd, &options).unwrap_err();
+        assert_eq!(refused.to_string(), "method d-psgd has no step 4 to leave out: it is one of nguyen-he only");
+    }
+}

@@ -95,6 +95,9 @@ pub(crate) struct PlanMakeArgs {
     /// Edges beyond the spanning tree, for nguyen-he: a number, or auto to sweep
     #[arg(long, default_value = "auto", value_name = "K|auto")]
     pub(crate) extra_edges: String,
+    /// Leave out step 4 of Algorithm 1, the links that fit into the slots of the others, to see what it is worth; for nguyen-he
+    #[arg(long)]
+    pub(crate) no_augment: bool,
     /// The codec of the peers, for the price on a point-to-point medium: auto is four bits where the plan has exact averages
     #[arg(long, default_value_t = CodecChoice::Auto, value_name = "CODEC")]
     pub(crate) codec: CodecChoice,

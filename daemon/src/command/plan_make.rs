@@ -17,6 +17,7 @@ pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Result {
     let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
     let (topology, mut options) = design_request::read(&arguments.design)?;
     options.extra_edges = parse_extra_edges(&arguments.extra_edges)?;
+    options.augments = !arguments.no_augment;
     options.coded_share = design_request::coded_share(arguments.codec);
     let method = method(arguments, options.extra_edges)?;
     if method != Method::Auto && arguments.design.objective.is_some() {

@@ -92,10 +92,16 @@ pub(super) fn design(request: &DesignRequest<'_>) -> Result<Design, DesignError>
         }
         ExtraEdges::Auto => best(topology),
     };
+    if !request.options.augments {
+        choice.step = steps_1_to_3(topology, oriented(topology, choice.extra_edges));
+    }
     if request.options.medium == Medium::PointToPoint {
         choice.step.slots.clear();
     }
     let mut parameters = vec![("extra_edges", Parameter::Whole(choice.extra_edges as u64))];
+    if !request.options.augments {
+        parameters.push(("augmented", Parameter::Flag(false)));
+    }
     parameters.extend(choice.searched_below.map(|bound| ("extra_edges_tried_below", Parameter::Whole(bound as u64))));
     let step = choice.step;
     Ok(Design { parameters, ..Design::fixed(step) })
@@ -156,11 +162,23 @@ pub(super) fn oriented(topology: &Topology, extra_edges: usize) -> Vec<Link> {
 
 /// The step made of oriented links after step 3: their slots, and step 4.
 fn algorithm_1(topology: &Topology, oriented: Vec<Link>) -> StepDraft {
-    let nodes = topology.node_count();
-    let conflicts = ConflictGraph::new(topology, oriented);
-    let slots = coloring::slots(conflicts.links(), &coloring::best(&conflicts, COLORING_EFFORT, 0).colors);
-    let slots = augment(topology, slots);
-    let graph = Digraph::new(nodes, slots.iter().flatten().copied());
+    mixing_in(topology, augment(topology, slots_of(topology, oriented)))
+}
+
+/// The same without step 4.
+fn steps_1_to_3(topology: &Topology, oriented: Vec<Link>) -> StepDraft {
+    mixing_in(topology, slots_of(topology, oriented))
+}
+
+/// Slots of links in which no two interfere.
+fn slots_of(topology: &Topology, links: Vec<Link>) -> Vec<Vec<Link>> {
+    let conflicts = ConflictGraph::new(topology, links);
+    coloring::slots(conflicts.links(), &coloring::best(&conflicts, COLORING_EFFORT, 0).colors)
+}
+
+/// The step of links in these slots, with uniform weights.
+fn mixing_in(topology: &Topology, slots: Vec<Vec<Link>>) -> StepDraft {
+    let graph = Digraph::new(topology.node_count(), slots.iter().flatten().copied());
     let (keep, links) = MixingMatrix::uniform_columns(&graph).into_parts();
     StepDraft { keep, links, slots }
 }

@@ -10,6 +10,9 @@ use crate::{network::NetworkCapacity, plan::Medium};
 pub struct DesignOptions {
     /// `K` of Algorithm 1; a choice of [`Method::NguyenHe`](super::Method::NguyenHe) only.
     pub extra_edges: ExtraEdges,
+    /// `false` to leave out step 4 of Algorithm 1, the links that fit into its slots: an ablation, of
+    /// [`Method::NguyenHe`](super::Method::NguyenHe) only. `K` is that of the whole algorithm.
+    pub augments: bool,
     /// Seed of every random choice. Ties go to the lowest node, 0 to `n - 1`. A seed other than 0 first shuffles the
     /// nodes, which gives another tree, other searches and another plan, for a choice among several.
     pub seed: u64,
@@ -107,6 +110,7 @@ impl Default for DesignOptions {
     fn default() -> Self {
         Self {
             extra_edges: ExtraEdges::Auto,
+            augments: true,
             seed: 0,
             local_steps: 1,
             heterogeneity: 1.0,

@@ -64,6 +64,12 @@ pub enum DesignError {
         /// The method.
         method: Method,
     },
+    /// Step 4 was to be left out of a method that has none.
+    #[error("method {method} has no step 4 to leave out: it is one of nguyen-he only")]
+    NoAugmentation {
+        /// The method.
+        method: Method,
+    },
     /// The slots of a round exceed the budget.
     #[error(
         "method {method} found no plan within {budget} slots: the least it found takes {needed}; raise the budget or the \
