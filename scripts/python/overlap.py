@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Measures what --overlap is worth on slow links: real peers in network namespaces whose links have a rate (tc, tbf).
 
-usage: scripts/python/overlap.py [-h] [--peers N] [--rates RATE,...] [--overlaps CHOICE,...] [--rounds N] [--steps N] [--model MODEL] [--seed N]
+usage: scripts/python/overlap.py [-h] [--peers N] [--rate RATE] [--parameters N] [--training SECONDS,...] [--overlaps CHOICE,...] [--rounds N]
 
-Needs root, `ip` and `tc`. N peers (4) average exactly over a plan for wires and train a built-in model (mlp:hidden=16384, 1.2 million
-parameters) with N local steps (20) in a round, for N rounds (40), with each choice (off,on), by turns, over links of each rate
-(50mbit,200mbit) in both directions. For each run prints the seconds from the first to the last round, the rounds that were trained while the
-one before was mixed, the loss and accuracy of node 0 on the test samples, and what `mingle audit` says. Ends only what it started.
+Needs root, `ip` and `tc`. N peers (4) average a model of N parameters (4,000,000) exactly over a plan for wires, for N rounds (20), over links
+of a rate (50mbit) in both directions. A round's training sleeps for so many seconds (0.5,1,2): machines of their own would compute that long, and
+this one does not compute for all peers at once. For each time and choice (off,on), by turns, prints the mean seconds of a round, without
+the first four, the part of the time in which peers trained, the rounds that were trained while the one before was mixed, and what `mingle audit`
+says. Ends only what it started. What it is worth to the loss, `mingle simulate --overlap on` shows.
 
   MINGLE_BIN=PATH   use this binary, and do not build one
 """
@@ -19,13 +20,23 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python/src"))
+
+from mingle.client import Client, Description, Order  # noqa: E402
+from mingle.endpoint import UnixEndpoint  # noqa: E402
+from mingle.errors import MingleError  # noqa: E402
+from mingle.layout import Layout  # noqa: E402
+
 PORT = 7700
 PATIENCE = 1800
+WARM_UP = 4
 
 
 def run(*command: str) -> str:
@@ -61,12 +72,12 @@ def network(peers: int, rate: str) -> Iterator[list[str]]:
         run("ip", "-n", hub, "link", "add", "bridge", "type", "bridge")
         run("ip", "-n", hub, "link", "set", "bridge", "up")
         for node, space in enumerate(spaces):
-            run("ip", "-n", hub, "link", "add", f"port{node}", "type", "veth", "peer", "name", "link", "netns", space)
+            run("ip", "-n", hub, "link", "add", f"port{node}", "type", "veth", "peer", "name", "wire", "netns", space)
             run("ip", "-n", hub, "link", "set", f"port{node}", "master", "bridge", "up")
-            run("ip", "-n", space, "address", "add", f"{address(node)}/24", "dev", "link")
-            for device in ("lo", "link"):
+            run("ip", "-n", space, "address", "add", f"{address(node)}/24", "dev", "wire")
+            for device in ("lo", "wire"):
                 run("ip", "-n", space, "link", "set", device, "up")
-            run("tc", "-n", space, "qdisc", "add", "dev", "link", "root", "tbf", *limit)
+            run("tc", "-n", space, "qdisc", "add", "dev", "wire", "root", "tbf", *limit)
             run("tc", "-n", hub, "qdisc", "add", "dev", f"port{node}", "root", "tbf", *limit)
         yield spaces
     finally:
@@ -79,7 +90,7 @@ def homes_with_plan(mingle: str, folder: Path, options: argparse.Namespace) -> l
     homes = [folder / "peers" / str(node) for node in range(options.peers)]
     plan = str(folder / "plan.json")
     topology = ["--topology", f"complete:n={options.peers}", "--medium", "point-to-point", "--method", "exact-average"]
-    run(mingle, "plan", "make", *topology, "--local-steps", str(options.steps), "-o", plan)
+    run(mingle, "plan", "make", *topology, "-o", plan)
     for node, home in enumerate(homes):
         run(mingle, "init", "--home", str(home))
         peer = run(mingle, "id", "--home", str(home)).strip()
@@ -87,26 +98,55 @@ def homes_with_plan(mingle: str, folder: Path, options: argparse.Namespace) -> l
     return homes
 
 
-def times_of_rounds(home: Path) -> list[float]:
-    """Seconds at which evaluations were reported, from the start of the process."""
-    events = (json.loads(line) for line in (home / "events.jsonl").read_text().splitlines())
-    return [event["t_s"] for event in events if event["event"] == "evaluated"]
+class SleepingTrainer(threading.Thread):
+    """A trainer whose rounds take a given time, and which changes nothing."""
+
+    def __init__(self, home: Path, parameters: int, seconds: float) -> None:
+        super().__init__(daemon=True)
+        self.client = Client(UnixEndpoint(str(home / "mingle.sock")))
+        self.parameters = parameters
+        self.seconds = seconds
+        self.began: list[float] = []
+
+    def run(self) -> None:
+        session = self.attached()
+        model, change = bytearray(4 * self.parameters), memoryview(bytes(4 * self.parameters))
+        self.client.put_initial(session, memoryview(model))
+        order = self.client.order(session, 60, memoryview(model))
+        while not isinstance(order, Order) or order.kind != "end":
+            if not isinstance(order, Order):
+                order = self.client.order(session, 60, memoryview(model))
+                continue
+            self.began.append(time.monotonic())
+            time.sleep(self.seconds)
+            order = self.client.exchange(session, order.number, order.steps, change, 60, memoryview(model))
+
+    def attached(self) -> str:
+        """The session, once the peer is up."""
+        layout = Layout([("weight", (self.parameters,))])
+        while True:
+            try:
+                return self.client.attach(Description(name="sleeps", layout=layout)).id
+            except MingleError:
+                time.sleep(0.1)
 
 
-def measure(mingle: str, rate: str, overlap: str, options: argparse.Namespace) -> dict:
-    """One run of all peers."""
-    with tempfile.TemporaryDirectory() as made, network(options.peers, rate) as spaces:
+def measure(mingle: str, seconds: float, overlap: str, options: argparse.Namespace) -> list[str]:
+    """One run of all peers: a row of the table."""
+    with tempfile.TemporaryDirectory() as made, network(options.peers, options.rate) as spaces:
         folder = Path(made)
         homes = homes_with_plan(mingle, folder, options)
         listening = [f"/ip4/{address(node)}/tcp/{PORT}" for node in range(options.peers)]
         processes = []
-        for node, (space, home) in enumerate(zip(spaces, homes)):
+        for node, (space, home) in enumerate(zip(spaces, homes, strict=True)):
             others = [f"--bootstrap={other}" for other in listening if other != listening[node]]
-            training = [f"--model={options.model}", "--split=dirichlet:0.3", f"--rounds={options.rounds}", f"--seed={options.seed}"]
-            settings = ["--evaluate-every=10", "--threads=1", "--learning-rate=0.05", f"--overlap={overlap}"]
+            settings = ["--trainer=attach", f"--rounds={options.rounds}", f"--overlap={overlap}", "--evaluate-every=1000000"]
             command = [mingle, "run", f"--home={home}", f"--plan={folder / 'plan.json'}", f"--listen={listening[node]}"]
-            command = ["ip", "netns", "exec", space, *command, *others, *training, *settings]
+            command = ["ip", "netns", "exec", space, *command, *others, *settings]
             processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        trainers = [SleepingTrainer(home, options.parameters, seconds) for home in homes]
+        for trainer in trainers:
+            trainer.start()
         try:
             codes = [process.wait(PATIENCE) for process in processes]
         finally:
@@ -115,35 +155,28 @@ def measure(mingle: str, rate: str, overlap: str, options: argparse.Namespace) -
         if any(codes):
             sys.exit(f"peers ended with {codes}")
         summary = json.loads((homes[0] / "summary.json").read_text())
-        audit = json.loads(run(mingle, "audit", "--json", str(folder / "peers")))
-        times = times_of_rounds(homes[0])
-        return {
-            "seconds": times[-1] - times[0],
-            "ahead": summary.get("overlap", {}).get("rounds", 0),
-            "metrics": summary["metrics"],
-            "verdict": audit["verdict"],
-        }
+        verdict = json.loads(run(mingle, "audit", "--json", str(folder / "peers")))["verdict"]
+    began = trainers[0].began[WARM_UP:]
+    usual = (began[-1] - began[0]) / (len(began) - 1)
+    ahead = summary.get("overlap", {}).get("rounds", 0)
+    return [str(seconds), overlap, f"{usual:.2f}", f"{seconds / usual:.2f}", str(ahead), verdict]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", type=int, default=4)
-    parser.add_argument("--rates", default="50mbit,200mbit")
+    parser.add_argument("--rate", default="50mbit")
+    parser.add_argument("--parameters", type=int, default=4_000_000)
+    parser.add_argument("--training", default="0.5,1,2")
     parser.add_argument("--overlaps", default="off,on")
-    parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--model", default="mlp:hidden=16384")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=20)
     options = parser.parse_args()
     mingle = binary()
-    print("| rate | overlap | seconds | trained ahead | loss | accuracy | audit |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | --- |")
-    for rate in options.rates.split(","):
+    print("| training, s | overlap | a round, s | training's part | trained ahead | audit |")
+    print("| ---: | --- | ---: | ---: | ---: | --- |")
+    for seconds in options.training.split(","):
         for overlap in options.overlaps.split(","):
-            found = measure(mingle, rate, overlap, options)
-            metrics = found["metrics"]
-            row = [rate, overlap, f"{found['seconds']:.1f}", str(found["ahead"]), f"{metrics['loss']:.4f}", f"{metrics['accuracy']:.4f}"]
-            print("| " + " | ".join([*row, found["verdict"]]) + " |", flush=True)
+            print("| " + " | ".join(measure(mingle, float(seconds), overlap, options)) + " |", flush=True)
 
 
 if __name__ == "__main__":
