@@ -23,7 +23,7 @@ fn a_round_late_costs_little_accuracy_and_is_another_run() {
     let exact = ["--method", "exact-average", "--codec", "f32"];
     let [off, on] = ["off", "on"].map(|overlap| simulate(&[&exact[..], &["--overlap", overlap]].concat()));
     let [usual, late] = [&off, &on].map(|report| report["loss"].as_f64().unwrap());
-    assert!(late > usual && late < 1.1 * usual, "{late} instead of {usual}");
+    assert!(late > usual && late < 1.2 * usual, "{late} instead of {usual}");
     assert_eq!(off["slots"], on["slots"]);
     assert_eq!(on["weight"].as_f64(), Some(8.0));
 }
@@ -51,8 +51,8 @@ fn a_running_peer_shows_it() {
 
 #[test]
 fn a_plan_that_does_not_average_exactly_in_every_round_is_named_and_mixes_first() {
-    let swarm = PlannedSwarm::with_design("ring:n=3", "d-psgd", 3, 10);
-    let mut peers: Vec<_> = (0..3).map(|node| swarm.start_with(node, &["--overlap", "on"])).collect();
+    let swarm = PlannedSwarm::with_design("ring:n=4", "d-psgd", 4, 60);
+    let mut peers: Vec<_> = (0..4).map(|node| swarm.start_with(node, &["--overlap", "on"])).collect();
     swarm.finish(&mut peers, "d-psgd with overlap");
     let events = fs::read_to_string(swarm.home(0).join("events.jsonl")).unwrap();
     assert!(events.contains("--overlap on: this plan does not average exactly in every round"), "{events}");
@@ -61,7 +61,7 @@ fn a_plan_that_does_not_average_exactly_in_every_round_is_named_and_mixes_first(
 
 #[test]
 fn a_simulation_refuses_what_it_cannot_show() {
-    let start = ["simulate", "--topology", "complete:n=4", "--rounds", "3"];
+    let start = ["simulate", "--topology", "ring:n=6", "--rounds", "3"];
     let refused = |more: &[&str], words: &[&str]| assert_fails(&run(&[&start, more].concat()), 4, words);
     refused(&["--method", "d-psgd", "--overlap", "on"], &["does not average exactly", "--method exact-average"]);
     refused(&["--method", "exact-average", "--overlap", "on", "--ledger", "off"], &["without a ledger", "--overlap"]);
