@@ -109,7 +109,7 @@ fn apply(home: &Path, plan: &Path, via: &str) -> std::process::Output {
 #[track_caller]
 fn applied(home: &Path, plan: &Path, via: &str) -> Value {
     let home = text(home);
-    let output = told(&["plan", "apply", text(plan), "--home", home, "--via", via, "--timeout", "6s", "--json"]);
+    let output = told(&["plan", "apply", text(plan), "--home", home, "--via", via, "--timeout", "12s", "--json"]);
     serde_json::from_str(&output).unwrap()
 }
 

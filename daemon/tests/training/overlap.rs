@@ -51,7 +51,7 @@ fn a_running_peer_shows_it() {
 
 #[test]
 fn a_plan_that_does_not_average_exactly_in_every_round_is_named_and_mixes_first() {
-    let swarm = PlannedSwarm::with_design("ring:n=4", "d-psgd", 4, 60);
+    let swarm = PlannedSwarm::with_design("ring:n=4", "d-psgd", 4, 200);
     let mut peers: Vec<_> = (0..4).map(|node| swarm.start_with(node, &["--overlap", "on"])).collect();
     swarm.finish(&mut peers, "d-psgd with overlap");
     let events = fs::read_to_string(swarm.home(0).join("events.jsonl")).unwrap();
