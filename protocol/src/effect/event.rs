@@ -72,6 +72,11 @@ pub enum NodeEvent {
         /// The round.
         round: u64,
     },
+    /// A change that was ready before its round is in the numerator or held back from here on, and so in records.
+    ReadyChangeTaken {
+        /// The round.
+        round: u64,
+    },
     /// Training takes this node far longer than its neighbours: from here on it takes fewer local steps in a round, so
     /// that none of them waits for it. Reported once in a plan.
     FarSlower {

@@ -17,6 +17,7 @@
 //! the first rounds, and some of the later ones, train apart: in these `own_pace` measures the others.
 
 use super::Node;
+use crate::effect::NodeEvent;
 use crate::overlap::Overlap;
 use crate::record::HostState;
 
@@ -57,21 +58,20 @@ impl Node {
     }
 
     fn can_train_ahead(&self, round: u64) -> bool {
+        let is_apart = self.keeps_up() && (round < FIRST_APART || round.is_multiple_of(APART_EVERY));
+        let is_over = round >= self.training_rounds() || self.stopping || self.others_are_through();
+        if is_apart || is_over || self.is_training() || !self.push_sum.has_working_mass() {
+            return false;
+        }
         let schedule = &self.config.schedule;
-        let is_apart = round < FIRST_APART || round.is_multiple_of(APART_EVERY);
-        round < self.training_rounds()
-            && !(is_apart && self.keeps_up())
-            && !self.is_training()
-            && !self.stopping
-            && self.push_sum.has_working_mass()
-            && schedule.stationary_weight(self.config.id, round * schedule.round_length()) > 0.0
-            && schedule.agrees_in_every_round()
-            && !self.others_are_through()
+        let weight = schedule.stationary_weight(self.config.id, round * schedule.round_length());
+        weight > 0.0 && schedule.agrees_in_every_round()
     }
 
     /// Adds a change to the numerator, now that its round has begun, and orders the next training.
     pub(super) fn join_ready(&mut self, ready: ReadyChange) {
         let ReadyChange { delta, norm, state } = ready;
+        self.report(NodeEvent::ReadyChangeTaken { round: self.round() });
         self.add_change(1.0, &delta, norm);
         self.keep_host_state(state);
         self.tally.trained = true;
@@ -83,6 +83,7 @@ impl Node {
     /// plan.
     pub(super) fn set_ready_aside(&mut self) {
         if let Some(ReadyChange { delta, state, .. }) = self.training.ready.take() {
+            self.report(NodeEvent::ReadyChangeTaken { round: self.round() });
             self.hold_back(1.0, &delta);
             self.keep_host_state(state);
         }

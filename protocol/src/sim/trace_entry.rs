@@ -50,6 +50,7 @@ fn describe(event: &NodeEvent, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         | NodeEvent::ReferenceMissing { .. } => describe_parcels(event, f),
         NodeEvent::DeltaSkipped { .. }
         | NodeEvent::FarSlower { .. }
+        | NodeEvent::ReadyChangeTaken { .. }
         | NodeEvent::TrainingLate { .. }
         | NodeEvent::DeltaClipped { .. } => describe_training(event, f),
         NodeEvent::MassLow { share } => write!(f, "has held only {share:.2} of its usual weight for many rounds"),
@@ -114,6 +115,7 @@ fn describe_training(event: &NodeEvent, f: &mut fmt::Formatter<'_>) -> fmt::Resu
         NodeEvent::FarSlower { round, own, others } => {
             write!(f, "trains for {own:?} in round {round}, the others for {others:?}: it takes fewer local steps")
         }
+        NodeEvent::ReadyChangeTaken { round } => write!(f, "takes the change that was ready for round {round}"),
         NodeEvent::TrainingLate { round } => write!(f, "goes on without the training of round {round}, which is late"),
         NodeEvent::DeltaClipped { round, norm, bound } => {
             write!(f, "shortens its local step of round {round} from {norm} to {bound}")

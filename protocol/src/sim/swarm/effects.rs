@@ -32,9 +32,11 @@ impl SimulatedSwarm {
         };
         let change = if let Input::Trained { delta, .. } = &input { Some(delta.clone()) } else { None };
         let waiting = waiting_changes(node);
+        let ready = node.ready_change().map(<[f32]>::to_vec);
         let effects = node.handle(self.now, input);
         self.learning.watch(node, change.as_deref(), waiting.as_deref(), &effects);
-        let ready = node.ready_change().map(<[f32]>::to_vec);
+        // A record that is made before a change is taken does not have it, though both happen at one input.
+        let mut ready = ready.or_else(|| change.filter(|_| node.ready_change().is_some() || takes_ready(&effects)));
         let (generation, books) = (node.config().generation, self.conservation.ledger_now(node));
         let has_left = node.has_left();
         self.set_alarm(id);
@@ -59,6 +61,7 @@ impl SimulatedSwarm {
                 Effect::Reserve(room) => self.reserve(id, room),
                 Effect::Report(event) => {
                     match event {
+                        NodeEvent::ReadyChangeTaken { .. } => ready = None,
                         NodeEvent::NewerPlan { generation, .. } => self.fetch_plan(id, generation),
                         NodeEvent::CaughtUp { to, .. } => self.check_jump(id, to)?,
                         NodeEvent::ParcelRefused { peer, mass } => self.check_refusal(id, peer, mass)?,
@@ -152,4 +155,9 @@ fn flattened(message: Message) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(encoded.total_bytes());
     encoded.slices().for_each(|slice| bytes.extend_from_slice(slice));
     bytes
+}
+
+/// Returns `true` if a change that was ready is taken.
+fn takes_ready(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Report(NodeEvent::ReadyChangeTaken { .. })))
 }
