@@ -8,7 +8,7 @@ use crate::config::Durability;
 use crate::effect::{Effect, NodeEvent};
 use crate::input::Input;
 use crate::mass::Mass;
-use crate::message::{Message, ParcelHeader};
+use crate::message::{Generation, Message, ParcelHeader};
 use crate::node::Node;
 use crate::schedule::NodeId;
 use crate::sim::error::SimError;
@@ -60,18 +60,8 @@ impl SimulatedSwarm {
                 Effect::Renew { peer } => renewed.push(peer),
                 Effect::Reserve(room) => self.reserve(id, room),
                 Effect::Report(event) => {
-                    match event {
-                        NodeEvent::ReadyChangeTaken { .. } => ready = None,
-                        NodeEvent::NewerPlan { generation, .. } => self.fetch_plan(id, generation),
-                        NodeEvent::CaughtUp { to, .. } => self.check_jump(id, to)?,
-                        NodeEvent::ParcelRefused { peer, mass } => self.check_refusal(id, peer, mass)?,
-                        NodeEvent::RollbackDetected { .. } => {
-                            self.rolled_back_in.insert(generation.counter);
-                        }
-                        _ => {}
-                    }
-                    self.trace.record(self.now, id, Entry::Reported, format!("{event:?}").as_bytes());
-                    self.events.push((self.now, id, event));
+                    ready = ready.filter(|_| !matches!(event, NodeEvent::ReadyChangeTaken { .. }));
+                    self.reported(id, event, generation)?;
                 }
                 Effect::Drained => {
                     self.drained.insert(id, true);
@@ -85,6 +75,22 @@ impl SimulatedSwarm {
             self.end(id)?;
         }
         renewed.into_iter().try_for_each(|peer| self.break_stream(id, peer))
+    }
+
+    /// Checks what a node reports, and keeps it.
+    fn reported(&mut self, id: NodeId, event: NodeEvent, generation: Generation) -> Result<(), SimError> {
+        match event {
+            NodeEvent::NewerPlan { generation, .. } => self.fetch_plan(id, generation),
+            NodeEvent::CaughtUp { to, .. } => self.check_jump(id, to)?,
+            NodeEvent::ParcelRefused { peer, mass } => self.check_refusal(id, peer, mass)?,
+            NodeEvent::RollbackDetected { .. } => {
+                self.rolled_back_in.insert(generation.counter);
+            }
+            _ => {}
+        }
+        self.trace.record(self.now, id, Entry::Reported, format!("{event:?}").as_bytes());
+        self.events.push((self.now, id, event));
+        Ok(())
     }
 
     /// Checks that a parcel was refused only where a member is hostile or norms are bounded: no other parcel is too
