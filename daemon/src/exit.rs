@@ -16,8 +16,7 @@ pub(crate) fn code(error: &Error) -> ExitCode {
     ExitCode::from(error.kind().code())
 }
 
-/// Prints clap's error, or the requested help, as clap does. For renamed options, removed commands, and problems given
-/// as tasks, prints advice instead.
+/// Prints clap's error, or the requested help; for renamed options and problems given as tasks, advice instead.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     match former::of_option(error).or_else(|| former::of_task(error)) {
         Some(advice) => remark!("error: {advice}"),

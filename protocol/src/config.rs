@@ -12,7 +12,7 @@ use crate::codec::Codec;
 use crate::codec_choice::{ChosenCodec, CodecChoice};
 use crate::injected_bug::Injected;
 use crate::message::{Generation, Incarnation, MAX_DESCRIPTION, TaskDigest};
-use crate::overlap::Overlap;
+use crate::overlap::TrainingOverlap;
 use crate::payload::{MAX_DIMENSION, MAX_MAGNITUDE, first_unusable};
 use crate::schedule::{MOST_OF_ALL_ROUNDS, NodeId, Schedule};
 use crate::statement::{Keys, NoKeys};
@@ -163,7 +163,7 @@ pub struct NodeConfig {
     /// The wait for in-neighbours.
     pub policy: WaitPolicy,
     /// Training of the next round while the present one is mixed.
-    pub overlap: Overlap,
+    pub overlap: TrainingOverlap,
     /// `true` if the last rounds mix without training ([`Schedule::closing_rounds`]): a swarm that trains to the very
     /// end leaves models that differ by what each peer learnt last.
     pub closes: bool,
@@ -219,7 +219,7 @@ impl NodeConfig {
             largest_norm: None,
             robust: Robust::default(),
             policy: WaitPolicy::default(),
-            overlap: Overlap::default(),
+            overlap: TrainingOverlap::default(),
             closes: true,
             ends_with_mean: false,
             clip: Some(10.0),

@@ -75,7 +75,7 @@ pub use momentum::{
     MomentumAcrossRounds, MomentumError, MomentumState, MomentumStep, TrainedRound, USUAL_MOMENTUM, UnknownMomentum,
 };
 pub use node::{AccountView, IncomingView, NeighbourView, Node, NodeState, OutgoingView, STALEST_ROUNDS, pace_factor};
-pub use overlap::{Overlap, UnknownOverlap};
+pub use overlap::{TrainingOverlap, UnknownOverlap};
 pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, NORM_TOLERANCE, Payload, PayloadError};
 pub use push_sum::SMALLEST_WORKING_MASS;
 #[doc(hidden)]

@@ -11,7 +11,7 @@ use thiserror::Error;
 /// same: one that trains apart takes neighbours that are ready at once for far faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Overlap {
+pub enum TrainingOverlap {
     /// A round trains, and then mixes.
     #[default]
     Off,
@@ -19,7 +19,7 @@ pub enum Overlap {
     On,
 }
 
-impl Overlap {
+impl TrainingOverlap {
     /// All choices.
     pub const ALL: [Self; 2] = [Self::Off, Self::On];
 
@@ -32,13 +32,13 @@ impl Overlap {
     }
 }
 
-impl fmt::Display for Overlap {
+impl fmt::Display for TrainingOverlap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-impl FromStr for Overlap {
+impl FromStr for TrainingOverlap {
     type Err = UnknownOverlap;
 
     fn from_str(name: &str) -> Result<Self, UnknownOverlap> {

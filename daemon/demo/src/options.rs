@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use mingle_builtin::options::TrainingOptions;
 use mingle_net::multicast::{AirRate, MulticastOptions, PayloadMedium, SlotChoice};
 use mingle_peer::{Error, ErrorKind, Result};
-use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Overlap, Robust};
+use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust, TrainingOverlap};
 
 /// The most peers of a demo: with more processes, a machine measures itself.
 pub const MAX_PEERS: usize = 256;
@@ -44,7 +44,7 @@ pub struct DemoOptions {
     /// Momentum across rounds.
     pub momentum_across_rounds: MomentumAcrossRounds,
     /// Training of the next round while the present one is mixed.
-    pub overlap: Overlap,
+    pub overlap: TrainingOverlap,
     /// `true` to train the baselines afterwards: each peer alone, and all data in one place.
     pub comparison: bool,
     /// The folder of the demo. Files of an earlier one are replaced.
@@ -71,7 +71,7 @@ impl DemoOptions {
             slots: SlotChoice::Auto,
             robust: Robust::default(),
             momentum_across_rounds: MomentumAcrossRounds::default(),
-            overlap: Overlap::default(),
+            overlap: TrainingOverlap::default(),
             comparison: false,
             output,
         }

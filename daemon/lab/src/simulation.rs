@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use mingle_models::Split;
 use mingle_planner::Plan;
-use mingle_protocol::{Codec, CodecChoice, Overlap, Robust, WaitPolicy};
+use mingle_protocol::{Codec, CodecChoice, Robust, TrainingOverlap, WaitPolicy};
 
 use swarm::VirtualSwarm;
 use textbook::Textbook;
@@ -50,7 +50,7 @@ pub struct Conditions {
     /// The treatment of ratios that are far from a node's own.
     pub robust: Robust,
     /// Training of the next round while the present one is mixed.
-    pub overlap: Overlap,
+    pub overlap: TrainingOverlap,
     /// Momentum across rounds, which the plan must bear; 0 for none.
     pub momentum: f64,
     /// Members that send false models, if any.
@@ -96,7 +96,7 @@ pub fn found(plan: &Plan, initial: &[f32], conditions: Conditions) -> Result<Box
         return Err(SimulationError::CodecWithoutLedger { codec });
     }
     let needs_ledger =
-        conditions.robust != Robust::Off || conditions.overlap != Overlap::Off || conditions.attack.is_some();
+        conditions.robust != Robust::Off || conditions.overlap != TrainingOverlap::Off || conditions.attack.is_some();
     if !conditions.ledger && needs_ledger {
         return Err(SimulationError::OnlyWithLedger);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mingle_lab::simulation::{self, Conditions, NodeTraining, NodeWork, SimulationError};
 use mingle_planner::{DesignOptions, Method, Topology};
-use mingle_protocol::{Codec, Overlap, Robust, WaitPolicy};
+use mingle_protocol::{Codec, Robust, TrainingOverlap, WaitPolicy};
 
 const NODES: usize = 4;
 const ROUNDS: u64 = 40;
@@ -42,7 +42,7 @@ fn finals(method: Method, rounds: u64, ends_with_mean: bool) -> (Vec<Arc<[f32]>>
         loss: 0.0,
         codec: Codec::F32.into(),
         robust: Robust::Off,
-        overlap: Overlap::Off,
+        overlap: TrainingOverlap::Off,
         momentum: 0.0,
         attack: None,
         seed: 0,

@@ -8,7 +8,7 @@ use mingle_builtin::options::{TrainingOptions, WeightChoice};
 use mingle_demo::{DemoOptions, ProblemOptions};
 use mingle_models::ObjectiveKind;
 use mingle_net::multicast::{AirRate, PayloadMedium, SlotChoice};
-use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Overlap, Robust};
+use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust, TrainingOverlap};
 
 use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch};
 
@@ -152,8 +152,8 @@ pub(crate) struct DemoArgs {
     #[arg(long, default_value_t = MomentumAcrossRounds::Off, value_name = "off|auto|G")]
     pub(crate) momentum_across_rounds: MomentumAcrossRounds,
     /// Train the next round while the present one is mixed, in plans with an exact average in every round: off or on
-    #[arg(long, default_value_t = Overlap::Off, value_name = "off|on")]
-    pub(crate) overlap: Overlap,
+    #[arg(long, default_value_t = TrainingOverlap::Off, value_name = "off|on")]
+    pub(crate) overlap: TrainingOverlap,
     #[command(flatten)]
     pub(crate) privacy: PrivacyArgs,
     /// Do not train each peer alone and all data in one place afterwards, to compare with

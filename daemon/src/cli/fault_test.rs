@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::Args;
 use mingle_lab::campaign::sums::SUMS;
 use mingle_protocol::sim::{Profile, UnknownProfile};
-use mingle_protocol::{InjectedBug, Overlap, Robust};
+use mingle_protocol::{InjectedBug, Robust, TrainingOverlap};
 
 /// Arguments of `fault-test`.
 #[derive(Args, Clone, Debug)]
@@ -43,7 +43,7 @@ pub(crate) struct FaultTestArgs {
     pub(crate) robust: Robust,
     /// Train the next round while the present one is mixed: off or on, as with `run`
     #[arg(long, default_value_t, value_name = "off|on", conflicts_with = "days")]
-    pub(crate) overlap: Overlap,
+    pub(crate) overlap: TrainingOverlap,
 }
 
 /// Arguments of `replay`.

@@ -11,7 +11,7 @@ use libp2p::PeerId;
 use mingle_builtin::options::{TrainingOptions, WeightChoice};
 use mingle_models::ObjectiveKind;
 use mingle_peer::training::Criterion;
-use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Overlap, Robust};
+use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Robust, TrainingOverlap};
 
 use super::config::CONFIG_ENV;
 use super::duration::duration;
@@ -133,10 +133,9 @@ pub(crate) struct RunArgs {
     /// Momentum over the mixed model from round to round, the same for all peers: off, auto, or a number, at most what the plan bears (docs/communication.md)
     #[arg(long, default_value_t = MomentumAcrossRounds::Off, value_name = "off|auto|G")]
     pub(crate) momentum_across_rounds: MomentumAcrossRounds,
-    /// Train the next round while the present one is mixed, the same for all peers, in plans with an exact average in every round: off or on
-    /// (docs/communication.md)
-    #[arg(long, default_value_t = Overlap::Off, value_name = "off|on")]
-    pub(crate) overlap: Overlap,
+    /// Train the next round while one is mixed, where each averages exactly, the same for all peers: off or on (docs/communication.md)
+    #[arg(long, default_value_t = TrainingOverlap::Off, value_name = "off|on")]
+    pub(crate) overlap: TrainingOverlap,
     /// Write what is measured to an event file in this folder, for TensorBoard
     #[arg(long, value_name = "DIR")]
     pub(crate) tensorboard: Option<PathBuf>,

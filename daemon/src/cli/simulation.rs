@@ -9,7 +9,7 @@ use mingle_lab::simulation::{BETWEEN_EVALUATIONS, Lie, MetricTarget};
 use mingle_models::ObjectiveKind;
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
-use mingle_protocol::{CodecChoice, MAX_DIMENSION, MomentumAcrossRounds, Overlap, Robust};
+use mingle_protocol::{CodecChoice, MAX_DIMENSION, MomentumAcrossRounds, Robust, TrainingOverlap};
 
 use super::{ADAMW_LEARNING_RATE, OptimizerArgs, Switch};
 
@@ -103,8 +103,8 @@ pub(crate) struct SimulateArgs {
     #[arg(long, default_value_t = MomentumAcrossRounds::Off, value_name = "off|auto|G")]
     pub(crate) momentum_across_rounds: MomentumAcrossRounds,
     /// Train the next round while the present one is mixed, as in `mingle run`: off or on
-    #[arg(long, default_value_t = Overlap::Off, value_name = "off|on")]
-    pub(crate) overlap: Overlap,
+    #[arg(long, default_value_t = TrainingOverlap::Off, value_name = "off|on")]
+    pub(crate) overlap: TrainingOverlap,
     /// A measurement: some members send false models, keeping their weight books honestly, and accuracy is that of the others. sign-flip,
     /// scale:FACTOR, or `little[:Z]`: the mean of the honest models less Z (1.5) standard deviations
     #[arg(long, value_name = "ATTACK", requires = "attackers")]

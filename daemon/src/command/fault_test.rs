@@ -13,7 +13,7 @@ use mingle_lab::campaign::{Campaign, Cost, FailingSeed, ProfileReport, run_seeds
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, output_file, results};
 use mingle_protocol::sim::{Profile, Variant};
-use mingle_protocol::{Overlap, Robust};
+use mingle_protocol::{Robust, TrainingOverlap};
 
 use super::threads_or_all;
 use crate::cli::{FaultProfile, FaultTestArgs, Profiles};
@@ -59,8 +59,7 @@ pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode>
 
 fn run(arguments: &FaultTestArgs, profile: Profile) -> Result<ProfileReport> {
     let seeds = arguments.first..arguments.first + arguments.seeds;
-    let FaultTestArgs { inject, robust, overlap, .. } = arguments;
-    let variant = Variant { injected_bug: *inject, robust: *robust, overlap: *overlap };
+    let variant = Variant { injected_bug: arguments.inject, robust: arguments.robust, overlap: arguments.overlap };
     let campaign = Campaign { profile, seeds, variant, threads: threads_or_all(arguments.threads) };
     let progress = progress(profile.name(), arguments.seeds);
     let began = Instant::now();
@@ -80,9 +79,8 @@ fn run(arguments: &FaultTestArgs, profile: Profile) -> Result<ProfileReport> {
 
 /// The swarms of masked sums, whose failing seeds have no journals.
 fn run_sums(arguments: &FaultTestArgs) -> Result<ProfileReport> {
-    if arguments.inject.is_some() || arguments.robust != Robust::Off || arguments.overlap != Overlap::Off {
-        let message = "--inject, --robust and --overlap are about push-sum, and not about sums";
-        return Err(Error::new(ErrorKind::BadInput, message));
+    if arguments.inject.is_some() || arguments.robust != Robust::Off || arguments.overlap != TrainingOverlap::Off {
+        return Err(Error::new(ErrorKind::BadInput, "--inject, --robust and --overlap are not about sums"));
     }
     let seeds = arguments.first..arguments.first + arguments.seeds;
     let progress = progress(SUMS, arguments.seeds);

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use mingle_protocol::{Node, Overlap, Schedule};
+use mingle_protocol::{Node, Schedule, TrainingOverlap};
 use serde::{Deserialize, Serialize};
 
 /// The choice of `--overlap`, and what came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OverlapTaken {
     /// The choice.
-    pub choice: Overlap,
+    pub choice: TrainingOverlap,
     /// Rounds of this process that were trained while the round before was mixed.
     pub rounds: u64,
 }
@@ -18,7 +18,7 @@ impl OverlapTaken {
     /// That of a node; `None` where it is off.
     pub fn of(node: &Node) -> Option<Self> {
         let choice = node.config().overlap;
-        (choice != Overlap::Off).then(|| Self { choice, rounds: node.rounds_trained_ahead() })
+        (choice != TrainingOverlap::Off).then(|| Self { choice, rounds: node.rounds_trained_ahead() })
     }
 }
 
@@ -30,8 +30,8 @@ impl fmt::Display for OverlapTaken {
 }
 
 /// The reason for which a plan does not bear the overlap that was asked for; `None` if it does.
-pub fn objection(schedule: &Schedule, overlap: Overlap) -> Option<String> {
-    let is_refused = overlap == Overlap::On && schedule.local_steps() > 0 && !schedule.agrees_in_every_round();
+pub fn objection(schedule: &Schedule, overlap: TrainingOverlap) -> Option<String> {
+    let is_refused = overlap == TrainingOverlap::On && schedule.local_steps() > 0 && !schedule.agrees_in_every_round();
     is_refused.then(|| {
         "--overlap on: this plan does not average exactly in every round, so each round trains first and mixes then; a plan \
          of mingle plan make --method exact-average does"

@@ -1,4 +1,4 @@
-//! Training of the next round while the present one is mixed ([`Overlap`]).
+//! Training of the next round while the present one is mixed ([`TrainingOverlap`]).
 //!
 //! ```text
 //!   off   train r | mix r | train r + 1 | mix r + 1
@@ -18,7 +18,7 @@
 
 use super::Node;
 use crate::effect::NodeEvent;
-use crate::overlap::Overlap;
+use crate::overlap::TrainingOverlap;
 use crate::record::HostState;
 
 /// The first rounds, which train apart.
@@ -52,7 +52,7 @@ impl Node {
     /// Orders the training of the next round, now that the change of the present one is in the numerator.
     pub(super) fn order_ahead(&mut self) {
         let next = self.round() + 1;
-        if self.config.overlap == Overlap::On && self.can_train_ahead(next) {
+        if self.config.overlap == TrainingOverlap::On && self.can_train_ahead(next) {
             self.order_training(next);
         }
     }

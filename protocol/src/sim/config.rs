@@ -9,7 +9,7 @@ use super::network::NetworkModel;
 use crate::codec::Codec;
 use crate::config::{Durability, Robust, WaitPolicy};
 use crate::injected_bug::InjectedBug;
-use crate::overlap::Overlap;
+use crate::overlap::TrainingOverlap;
 use crate::schedule::{NodeId, Schedule};
 
 /// Trains one node for one round: `(node, round, z, steps)` to the change of z, in as many steps as its time allows.
@@ -60,7 +60,7 @@ pub struct SwarmConfig {
     /// ([`NodeConfig::keeps_up`](crate::NodeConfig::keeps_up)).
     pub keeps_up: bool,
     /// Training of the next round while the present one is mixed.
-    pub overlap: Overlap,
+    pub overlap: TrainingOverlap,
     /// Steps longer than this many usual ones are scaled down.
     pub clip: Option<f64>,
     /// The local training.
@@ -102,7 +102,7 @@ impl SwarmConfig {
             slowness: BTreeMap::new(),
             time_box: None,
             keeps_up: false,
-            overlap: Overlap::default(),
+            overlap: TrainingOverlap::default(),
             clip: Some(10.0),
             trainer: Box::new(|_, _, z, _| vec![0.0; z.len()]),
         }

@@ -21,7 +21,7 @@ use super::trace_entry::TraceEntry;
 use super::variant::Variant;
 use crate::config::Robust;
 use crate::injected_bug::{InjectedBug, InjectionError};
-use crate::overlap::Overlap;
+use crate::overlap::TrainingOverlap;
 use crate::schedule::NodeId;
 use crate::time::Time;
 
@@ -294,7 +294,7 @@ struct WrittenJournal {
     #[serde(default, skip_serializing_if = "is_default")]
     robust: Robust,
     #[serde(default, skip_serializing_if = "is_default")]
-    overlap: Overlap,
+    overlap: TrainingOverlap,
     nodes: u32,
     ended_us: Time,
     events: u64,

@@ -5,7 +5,7 @@ use std::fmt;
 use super::profile::{Profile, Scenario};
 use crate::config::Robust;
 use crate::injected_bug::InjectedBug;
-use crate::overlap::Overlap;
+use crate::overlap::TrainingOverlap;
 
 /// The properties of a run's nodes that do not follow from the seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Variant {
     /// The treatment of ratios that come from neighbours, by all nodes.
     pub robust: Robust,
     /// Training of the next round while the present one is mixed, at all nodes.
-    pub overlap: Overlap,
+    pub overlap: TrainingOverlap,
 }
 
 impl From<Option<InjectedBug>> for Variant {
@@ -32,7 +32,7 @@ impl fmt::Display for Variant {
         if *robust != Robust::Off {
             write!(f, ", receiving with {robust}")?;
         }
-        if *overlap != Overlap::Off {
+        if *overlap != TrainingOverlap::Off {
             write!(f, ", with overlap {overlap}")?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mingle_protocol::sim::{Fault, NetworkModel, Profile, SimulatedSwarm, SwarmConfig, Variant, run_scenario};
-use mingle_protocol::{Codec, Durability, NodeEvent, NodeId, Overlap, Time, WaitPolicy};
+use mingle_protocol::{Codec, Durability, NodeEvent, NodeId, Time, TrainingOverlap, WaitPolicy};
 
 use crate::differences::{NODES, mean_target, swarm};
 use crate::support::*;
@@ -12,7 +12,7 @@ const ROUNDS: u64 = 60;
 const BOUNDED: WaitPolicy = WaitPolicy::Bounded { staleness: 4 };
 
 /// A swarm that averages over a tree of three levels, whose messages and trainings take this time.
-fn slow(policy: WaitPolicy, message: u64, training: u64, overlap: Overlap) -> SwarmConfig {
+fn slow(policy: WaitPolicy, message: u64, training: u64, overlap: TrainingOverlap) -> SwarmConfig {
     let exactly = |milliseconds| (Duration::from_millis(milliseconds), Duration::from_millis(milliseconds));
     SwarmConfig {
         policy,
@@ -38,8 +38,8 @@ fn outcome(config: SwarmConfig) -> (u64, f64) {
 fn mixing_is_hidden_behind_training() {
     for policy in [WaitPolicy::Sync, BOUNDED] {
         // Four messages of 50 ms up and down the tree beside 200 ms of training.
-        let (apart, usual) = outcome(slow(policy, 50, 200, Overlap::Off));
-        let (together, late) = outcome(slow(policy, 50, 200, Overlap::On));
+        let (apart, usual) = outcome(slow(policy, 50, 200, TrainingOverlap::Off));
+        let (together, late) = outcome(slow(policy, 50, 200, TrainingOverlap::On));
         println!("{policy:?}: {together} ms instead of {apart}; distance {late:.1e} instead of {usual:.1e}");
         assert!((together as f64) < 0.6 * apart as f64, "{policy:?}: {together} ms instead of {apart}");
         assert!(late < 0.02, "{policy:?}: the optimum is {late} away, {usual} without");
@@ -49,13 +49,13 @@ fn mixing_is_hidden_behind_training() {
 #[test]
 fn a_plan_without_exact_averages_mixes_first() {
     let gossip = |overlap| SwarmConfig { schedule: random_plan(NODES, 8, 1), ..slow(BOUNDED, 50, 200, overlap) };
-    assert_eq!(outcome(gossip(Overlap::On)), outcome(gossip(Overlap::Off)));
+    assert_eq!(outcome(gossip(TrainingOverlap::On)), outcome(gossip(TrainingOverlap::Off)));
 }
 
 #[test]
 fn synchronous_runs_with_it_are_the_same_to_the_bit_whatever_the_network_does() {
     let bits = |message, training| {
-        let mut swarm = SimulatedSwarm::new(slow(WaitPolicy::Sync, message, training, Overlap::On)).unwrap();
+        let mut swarm = SimulatedSwarm::new(slow(WaitPolicy::Sync, message, training, TrainingOverlap::On)).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         ids(NODES).flat_map(|id| swarm.ratio(id).iter().map(|z| z.to_bits()).collect::<Vec<_>>()).collect::<Vec<_>>()
     };
@@ -65,7 +65,7 @@ fn synchronous_runs_with_it_are_the_same_to_the_bit_whatever_the_network_does() 
 #[test]
 fn a_node_that_is_somewhat_slower_does_all_its_steps() {
     // The others are ready at once in every round: their parcels come after 40 ms, its own training takes 400.
-    let config = SwarmConfig { slowness: [(NodeId(2), 2)].into(), ..slow(BOUNDED, 10, 200, Overlap::On) };
+    let config = SwarmConfig { slowness: [(NodeId(2), 2)].into(), ..slow(BOUNDED, 10, 200, TrainingOverlap::On) };
     let mut swarm = SimulatedSwarm::new(config).unwrap();
     swarm.run_until_drained(HOUR).unwrap();
     let is_cut = |event: &NodeEvent| matches!(event, NodeEvent::FarSlower { .. } | NodeEvent::TrainingLate { .. });
@@ -76,14 +76,14 @@ fn a_node_that_is_somewhat_slower_does_all_its_steps() {
 #[test]
 fn a_node_ten_times_slower_does_not_hold_up_the_others() {
     let slowness = [(NodeId(2), 10)];
-    let (usual, _) = outcome(slow(BOUNDED, 50, 200, Overlap::On));
-    let (with, _) = outcome(SwarmConfig { slowness: slowness.into(), ..slow(BOUNDED, 50, 200, Overlap::On) });
+    let (usual, _) = outcome(slow(BOUNDED, 50, 200, TrainingOverlap::On));
+    let (with, _) = outcome(SwarmConfig { slowness: slowness.into(), ..slow(BOUNDED, 50, 200, TrainingOverlap::On) });
     assert!(with < 2 * usual, "{with} ms instead of {usual}");
 }
 
 #[test]
 fn a_change_that_came_before_a_kill_is_not_learnt_twice_or_lost() {
-    let config = SwarmConfig { durability: Durability::On, ..slow(BOUNDED, 50, 100, Overlap::On) };
+    let config = SwarmConfig { durability: Durability::On, ..slow(BOUNDED, 50, 100, TrainingOverlap::On) };
     let mut swarm = SimulatedSwarm::new(config).unwrap();
     for kill in 0..12 {
         let at = Time::from_millis(1_000 + 730 * kill);
@@ -103,7 +103,7 @@ fn nothing_is_lost_in_campaigns_with_it() {
     let last = (Profile::ExactAverage, 4_000_040..4_000_041);
     for (profile, seeds) in profiles.map(|(profile, seeds)| (profile, 0..seeds)).into_iter().chain([last]) {
         for seed in seeds {
-            let variant = Variant { overlap: Overlap::On, ..Variant::default() };
+            let variant = Variant { overlap: TrainingOverlap::On, ..Variant::default() };
             let outcome = run_scenario(profile, seed, variant.scenario(profile, seed));
             assert_eq!(outcome.failure, None, "{profile}, seed {seed}");
         }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use mingle_protocol::sim::{Journal, Profile, SeedOutcome, Variant, shrink};
-use mingle_protocol::{Overlap, Robust};
+use mingle_protocol::{Robust, TrainingOverlap};
 use serde::Serialize;
 
 use super::sums::{SUMS, SumsOutcome};
@@ -62,7 +62,7 @@ impl FailingSeed {
         if variant.robust != Robust::Off {
             options += &format!(" --robust {}", variant.robust);
         }
-        if variant.overlap != Overlap::Off {
+        if variant.overlap != TrainingOverlap::Off {
             options += &format!(" --overlap {}", variant.overlap);
         }
         Some(Self {
@@ -107,7 +107,7 @@ impl FailingSeed {
         let (profile, Variant { injected_bug, robust, overlap }) = self.run?;
         let inject = injected_bug.map_or_else(String::new, |bug| format!("-{bug}"));
         let robust = if robust == Robust::Off { String::new() } else { format!("-{robust}") };
-        let overlap = if overlap == Overlap::Off { String::new() } else { format!("-overlap-{overlap}") };
+        let overlap = if overlap == TrainingOverlap::Off { String::new() } else { format!("-overlap-{overlap}") };
         Some(format!("{profile}-{}{inject}{robust}{overlap}.json", self.seed))
     }
 

@@ -1,7 +1,7 @@
 //! The results of the seeds of one profile.
 
 use mingle_protocol::sim::{Profile, SeedOutcome, Variant};
-use mingle_protocol::{InjectedBug, Overlap, Robust};
+use mingle_protocol::{InjectedBug, Robust, TrainingOverlap};
 use serde::Serialize;
 
 use super::failures::FailingSeed;
@@ -24,7 +24,7 @@ pub struct ProfileReport {
     /// The treatment of neighbours' ratios.
     pub robust: Robust,
     /// Training of the next round while the present one is mixed.
-    pub overlap: Overlap,
+    pub overlap: TrainingOverlap,
     /// The first seed.
     pub first: u64,
     /// Seeds that were run.
@@ -94,7 +94,7 @@ impl ProfileReport {
             profile,
             injected_bug: None,
             robust: Robust::Off,
-            overlap: Overlap::Off,
+            overlap: TrainingOverlap::Off,
             first,
             seeds: 0,
             nodes_at_most: 0,

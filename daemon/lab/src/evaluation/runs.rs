@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use mingle_models::AskedWeight;
 use mingle_planner::{DesignError, DesignOptions, Method, Plan, Topology};
-use mingle_protocol::{Codec, Overlap, Robust};
+use mingle_protocol::{Codec, Robust, TrainingOverlap};
 use serde::Serialize;
 
 use super::records::{RunRecord, SCHEMA};
@@ -142,7 +142,7 @@ impl Run {
             loss,
             codec: Codec::F32.into(),
             robust: Robust::Off,
-            overlap: Overlap::Off,
+            overlap: TrainingOverlap::Off,
             momentum: 0.0,
             attack: None,
             seed: self.seed,

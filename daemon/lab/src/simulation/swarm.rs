@@ -8,8 +8,8 @@ use mingle_planner::Plan;
 use mingle_protocol::record::HostState;
 use mingle_protocol::sim::Agenda;
 use mingle_protocol::{
-    Effect, Input, Message, MomentumState, MomentumStep, Node, NodeConfig, NodeId, NodeState, Overlap, Payload,
-    Schedule, Time, TrainedRound,
+    Effect, Input, Message, MomentumState, MomentumStep, Node, NodeConfig, NodeId, NodeState, Payload, Schedule, Time,
+    TrainedRound, TrainingOverlap,
 };
 
 use super::attack::{self, Lie};
@@ -75,7 +75,7 @@ impl VirtualSwarm {
     /// The plan cannot be run.
     pub(crate) fn new(plan: &Plan, initial: &[f32], conditions: Conditions) -> Result<Self, SimulationError> {
         let schedule = Arc::new(mingle_solving::schedule(plan).map_err(SimulationError::Schedule)?);
-        if conditions.overlap != Overlap::Off && !schedule.agrees_in_every_round() {
+        if conditions.overlap != TrainingOverlap::Off && !schedule.agrees_in_every_round() {
             return Err(SimulationError::NothingToOverlap);
         }
         let lengths = RoundLengths::of(plan);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use libp2p::{Multiaddr, PeerId};
 use mingle_net::multicast::{AirRate, PayloadMedium, SlotChoice};
 use mingle_planner::Plan;
-use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Overlap, Robust, WaitPolicy};
+use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Robust, TrainingOverlap, WaitPolicy};
 
 use crate::follow::serving::FollowerLimits;
 use crate::membership::{AutomaticPlanning, EndWish};
@@ -61,7 +61,7 @@ pub struct PeerOptions {
     /// Momentum across rounds, over the mixed model; all peers need the same.
     pub momentum_across_rounds: MomentumAcrossRounds,
     /// Training of the next round while the present one is mixed; all peers need the same.
-    pub overlap: Overlap,
+    pub overlap: TrainingOverlap,
     /// `On` if the weight of this peer outlives its process.
     pub durability: Durability,
     /// `true` to discard what the home has kept of an earlier run.
@@ -125,7 +125,7 @@ impl Default for PeerOptions {
             max_norm: None,
             robust: Robust::Off,
             momentum_across_rounds: MomentumAcrossRounds::Off,
-            overlap: Overlap::Off,
+            overlap: TrainingOverlap::Off,
             durability: Durability::On,
             fresh: false,
             longer_than: None,
