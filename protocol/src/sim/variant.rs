@@ -25,7 +25,7 @@ impl From<Option<InjectedBug>> for Variant {
 }
 
 impl fmt::Display for Variant {
-    /// What differs from the usual nodes, as the end of a sentence; nothing if nothing does.
+    /// The end of a sentence on a run of such nodes: each property that is not the usual one; empty if all are.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { injected_bug, robust, overlap } = self;
         injected_bug.map_or(Ok(()), |bug| write!(f, ", with {bug} injected"))?;
