@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!   weight / normal weight    above 0.95           above 0.8     0.8 ... 0.6     below 0.6
-//!   credit in periods         3/2, and a sixteenth    3/2         3/2 ... 1/4       1/4
+//!   credit in periods         5/4, and a sixteenth    5/4         5/4 ... 1/4       1/4
 //!                             forgiven in each step
 //! ```
 //!
@@ -51,7 +51,7 @@ const NEWEST_OF_NORMAL: f64 = 1.0 / 64.0;
 /// The largest part of the usual weight that is normal with the weight under way: every parcel counted twice.
 const MOST_NORMAL: f64 = 2.0;
 /// Credit in periods at [`ENOUGH`] and at [`SHORT`].
-const MOST_CREDIT: f64 = 1.5;
+const MOST_CREDIT: f64 = 1.25;
 const LEAST_CREDIT: f64 = 0.25;
 /// Periods of its flow that a neighbour without credit gets in a step: one that gets nothing at all waits for its
 /// deadlines, and others for it.
@@ -302,7 +302,7 @@ mod tests {
             credit.limit
         };
         assert_eq!([1.0, 0.81].map(&mut limit_at), [Some(MOST_CREDIT); 2]);
-        assert!(limit_at(0.7).is_some_and(|limit| (limit - 0.875).abs() < 1e-9));
+        assert!(limit_at(0.7).is_some_and(|limit| (limit - 0.75).abs() < 1e-9));
         assert!([0.6; 10].into_iter().chain([0.1; 10]).all(|share| limit_at(share) == Some(0.25)));
         assert!(limit_at(1.0).is_some_and(|limit| limit < MOST_CREDIT), "a moment of plenty");
         assert!((0..40).any(|_| limit_at(1.0) == Some(MOST_CREDIT)), "plenty that lasts");
