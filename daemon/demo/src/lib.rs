@@ -30,8 +30,8 @@ pub use joining::Joined;
 pub use options::{DemoOptions, MAX_PEERS, PeerProgram, ProblemOptions, check_peers};
 pub use output::Output;
 pub use problem::{
-    ClientScores, ConvexDemo, ConvexKind, ConvexReport, JUDGED, NodesDemo, NodesReport, OnePlace, ProblemEvent,
-    RecommendationDemo, RoundsReport, SharedNoiseDemo, WEIGHTS, Way,
+    ClientScores, ConvexDemo, ConvexKind, ConvexReport, JUDGED, NodesDemo, NodesReport, OnePlace, ProblemDemo,
+    ProblemEvent, RecommendationDemo, RoundsReport, SharedNoiseDemo, Tell, WEIGHTS, Way,
 };
 pub use report::{BitsPerToken, DemoReport, SwarmResult};
 pub use tally::SwarmRow;

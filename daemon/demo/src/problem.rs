@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use mingle_peer::events::{Event, SolvedProblem};
 use mingle_peer::stop::StopRequests;
 use mingle_peer::{Error, ErrorKind, Home, Result};
+use serde::Serialize;
 use tokio::sync::mpsc;
 
 use crate::options::PeerProgram;
@@ -51,7 +52,30 @@ pub enum ProblemEvent<'a> {
 }
 
 /// The receiver of these events.
-type Tell<'a> = &'a dyn Fn(&ProblemEvent<'_>);
+pub type Tell<'a> = &'a dyn Fn(&ProblemEvent<'_>);
+
+/// A demo whose peers solve a problem, or learn in rounds, once it is prepared.
+pub trait ProblemDemo {
+    /// The results, beside those of other methods.
+    type Report: Serialize;
+
+    /// An introduction for people, in a few lines.
+    fn introduction(&self) -> String;
+
+    /// The folder of the demo.
+    fn output(&self) -> &Output;
+
+    /// Runs the peers to their end, compares, and writes the results into the folder of the demo.
+    ///
+    /// # Errors
+    /// Any error of a peer; a request to stop.
+    fn run(
+        &self,
+        program: PeerProgram,
+        tell: Tell<'_>,
+        stop: &mut StopRequests,
+    ) -> impl Future<Output = Result<Self::Report>>;
+}
 
 /// The progress that is reported while peers learn, and its receiver.
 #[derive(Clone, Copy)]

@@ -19,7 +19,7 @@ use progress::Progress;
 pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
     mingle_demo::check_peers(arguments.peers)?;
     if let Some(kind) = arguments.problem {
-        if !matches!(arguments.codec, CodecChoice::Auto | CodecChoice::Fixed(Codec::F32)) {
+        if !matches!(arguments.communication.codec, CodecChoice::Auto | CodecChoice::Fixed(Codec::F32)) {
             let message = "--codec is for models: what peers that solve a problem say is exact";
             return Err(Error::new(ErrorKind::BadInput, message).hint("leave --codec or --problem away"));
         }

@@ -18,7 +18,7 @@ use mingle_solving::{Answer, Problem, Solution};
 use serde::Serialize;
 
 use super::given::{self, ConvexKind, GivenProblem};
-use super::{FinishedPeers, ProblemEvent, ProgressReport, Swarm};
+use super::{FinishedPeers, ProblemDemo, ProgressReport, Swarm, Tell};
 use crate::options::{PeerProgram, ProblemOptions, check_peers};
 use crate::output::Output;
 use crate::plan::bind_to_new_homes;
@@ -49,31 +49,24 @@ impl ConvexDemo {
         Ok(Self { given, output: Output::at(&options.output)? })
     }
 
-    /// An introduction to the demo, in a few lines.
-    pub fn introduction(&self) -> String {
-        self.given.introduction()
-    }
-
     /// The plan, whose nodes have no key yet.
     pub fn plan(&self) -> &Plan {
         &self.given.plan
     }
+}
 
-    /// The folder of the demo.
-    pub fn output(&self) -> &Output {
+impl ProblemDemo for ConvexDemo {
+    type Report = ConvexReport;
+
+    fn introduction(&self) -> String {
+        self.given.introduction()
+    }
+
+    fn output(&self) -> &Output {
         &self.output
     }
 
-    /// Makes the folder with a home for each peer, runs the peers to their end, compares, and writes the results there.
-    ///
-    /// # Errors
-    /// Any error of a peer; a request to stop.
-    pub async fn run(
-        &self,
-        program: PeerProgram,
-        tell: &dyn Fn(&ProblemEvent<'_>),
-        stop: &mut StopRequests,
-    ) -> Result<ConvexReport> {
+    async fn run(&self, program: PeerProgram, tell: Tell<'_>, stop: &mut StopRequests) -> Result<ConvexReport> {
         let Self { given, output } = self;
         output.make()?;
         let mut plan = given.plan.clone();

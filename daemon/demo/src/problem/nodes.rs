@@ -14,7 +14,7 @@ use mingle_solving::Learned;
 use serde::Serialize;
 
 use super::rounds::{self, Comparison, RoundDemo, RoundsReport, Way};
-use super::{ProblemEvent, given};
+use super::{ProblemDemo, Tell, given};
 use crate::options::{PeerProgram, ProblemOptions, check_peers};
 use crate::output::Output;
 
@@ -89,8 +89,16 @@ impl NodesDemo {
         Ok(Self { demo, plan, parts, output })
     }
 
-    /// An introduction to the demo, in a few lines.
-    pub fn introduction(&self) -> String {
+    /// The methods that are compared, in the order of [`ClientScores::accuracy`]; the last one is that of the peers.
+    pub fn ways(&self) -> &'static [Way] {
+        WAYS
+    }
+}
+
+impl ProblemDemo for NodesDemo {
+    type Report = NodesReport;
+
+    fn introduction(&self) -> String {
         let nodes: usize = self.parts.iter().map(NodeData::node_count).sum();
         format!(
             "{} clients have {nodes} nodes of a planted graph between them: in half of it linked nodes are alike, in the other half opposites.\n\
@@ -99,26 +107,11 @@ impl NodesDemo {
         )
     }
 
-    /// The methods that are compared, in the order of [`ClientScores::accuracy`]; the last one is that of the peers.
-    pub fn ways(&self) -> &'static [Way] {
-        WAYS
-    }
-
-    /// The folder of the demo.
-    pub fn output(&self) -> &Output {
+    fn output(&self) -> &Output {
         &self.output
     }
 
-    /// Runs the peers to their end, compares, and writes the results into the folder of the demo.
-    ///
-    /// # Errors
-    /// Any error of a peer; a request to stop.
-    pub async fn run(
-        &self,
-        program: PeerProgram,
-        tell: &dyn Fn(&ProblemEvent<'_>),
-        stop: &mut StopRequests,
-    ) -> Result<NodesReport> {
+    async fn run(&self, program: PeerProgram, tell: Tell<'_>, stop: &mut StopRequests) -> Result<NodesReport> {
         let (homes, report) = self.demo.learn(self.plan.clone(), &self.output, program, tell, stop).await?;
         let picture = homes[0].root().join(WEIGHTS);
         let doing = format!("cannot read {}", picture.display());

@@ -11,7 +11,7 @@ use mingle_problems::RECOMMENDER;
 use mingle_recommend::{DealOptions, Interactions, Planted, Recommender, co_cluster};
 
 use super::rounds::{self, Comparison, RoundDemo, RoundsReport, Way};
-use super::{ProblemEvent, given};
+use super::{ProblemDemo, Tell, given};
 use crate::options::{PeerProgram, ProblemOptions, check_peers};
 use crate::output::Output;
 
@@ -83,34 +83,9 @@ impl RecommendationDemo {
         Ok(Self { demo, plan, output, introduction })
     }
 
-    /// An introduction to the demo, in a few lines.
-    pub fn introduction(&self) -> &str {
-        &self.introduction
-    }
-
     /// The methods that are compared; the last one is that of the peers.
     pub fn ways(&self) -> &'static [Way] {
         WAYS
-    }
-
-    /// The folder of the demo.
-    pub fn output(&self) -> &Output {
-        &self.output
-    }
-
-    /// Runs the peers to their end, compares, and writes the results into the folder of the demo.
-    ///
-    /// # Errors
-    /// Any error of a peer; a request to stop.
-    pub async fn run(
-        &self,
-        program: PeerProgram,
-        tell: &dyn Fn(&ProblemEvent<'_>),
-        stop: &mut StopRequests,
-    ) -> Result<RoundsReport> {
-        let (_, report) = self.demo.learn(self.plan.clone(), &self.output, program, tell, stop).await?;
-        rounds::write(&report, &self.output)?;
-        Ok(report)
     }
 
     /// The recommender that the first shop has learned.
@@ -121,6 +96,24 @@ impl RecommendationDemo {
         let path = self.output.home(0).join(RECOMMENDER);
         let bytes = fs::read(path).context(ErrorKind::Unexpected, "the first shop's recommender")?;
         Recommender::from_bytes(&bytes).map_err(recommend_error)
+    }
+}
+
+impl ProblemDemo for RecommendationDemo {
+    type Report = RoundsReport;
+
+    fn introduction(&self) -> String {
+        self.introduction.clone()
+    }
+
+    fn output(&self) -> &Output {
+        &self.output
+    }
+
+    async fn run(&self, program: PeerProgram, tell: Tell<'_>, stop: &mut StopRequests) -> Result<RoundsReport> {
+        let (_, report) = self.demo.learn(self.plan.clone(), &self.output, program, tell, stop).await?;
+        rounds::write(&report, &self.output)?;
+        Ok(report)
     }
 }
 

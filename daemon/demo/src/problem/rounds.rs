@@ -15,7 +15,7 @@ use mingle_plot::{Horizontal, LineWeight, Panel, Scale, Series, line_chart};
 use mingle_solving::{Learned, Problem, RoundRecord, RoundTask};
 use serde::Serialize;
 
-use super::{FinishedPeers, ProblemEvent, ProgressReport, Swarm};
+use super::{FinishedPeers, ProgressReport, Swarm, Tell};
 use crate::options::PeerProgram;
 use crate::output::Output;
 use crate::plan::bind_to_new_homes;
@@ -103,7 +103,7 @@ impl RoundDemo {
         mut plan: Plan,
         output: &Output,
         program: PeerProgram,
-        tell: &dyn Fn(&ProblemEvent<'_>),
+        tell: Tell<'_>,
         stop: &mut StopRequests,
     ) -> Result<(Vec<Home>, RoundsReport)> {
         let Some(own) = self.ways.last() else {

@@ -6,7 +6,7 @@ use mingle_peer::stop::StopRequests;
 use mingle_planner::Plan;
 
 use super::rounds::{self, Comparison, RoundDemo, RoundsReport, Way};
-use super::{ProblemEvent, given};
+use super::{ProblemDemo, Tell, given};
 use crate::options::{PeerProgram, ProblemOptions, check_peers};
 use crate::output::Output;
 
@@ -53,8 +53,16 @@ impl SharedNoiseDemo {
         Ok(Self { demo, plan, output })
     }
 
-    /// An introduction to the demo, in a few lines.
-    pub fn introduction(&self) -> String {
+    /// The methods that are compared; the last one is that of the peers.
+    pub fn ways(&self) -> &'static [Way] {
+        WAYS
+    }
+}
+
+impl ProblemDemo for SharedNoiseDemo {
+    type Report = RoundsReport;
+
+    fn introduction(&self) -> String {
         format!(
             "{} members train one model on images that stay where they are; each has few classes. Nobody sees a member's own change: sums are masked.\n\
              Each adds a part of the noise, so that the sum of all has what differential privacy needs.\n",
@@ -62,26 +70,11 @@ impl SharedNoiseDemo {
         )
     }
 
-    /// The methods that are compared; the last one is that of the peers.
-    pub fn ways(&self) -> &'static [Way] {
-        WAYS
-    }
-
-    /// The folder of the demo.
-    pub fn output(&self) -> &Output {
+    fn output(&self) -> &Output {
         &self.output
     }
 
-    /// Runs the peers to their end, compares, and writes the results into the folder of the demo.
-    ///
-    /// # Errors
-    /// Any error of a peer; a request to stop.
-    pub async fn run(
-        &self,
-        program: PeerProgram,
-        tell: &dyn Fn(&ProblemEvent<'_>),
-        stop: &mut StopRequests,
-    ) -> Result<RoundsReport> {
+    async fn run(&self, program: PeerProgram, tell: Tell<'_>, stop: &mut StopRequests) -> Result<RoundsReport> {
         let (_, report) = self.demo.learn(self.plan.clone(), &self.output, program, tell, stop).await?;
         rounds::write(&report, &self.output)?;
         Ok(report)

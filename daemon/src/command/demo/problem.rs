@@ -5,11 +5,12 @@ mod nodes;
 mod recommendation;
 mod training;
 
-use mingle_demo::{ConvexKind, ProblemEvent, ProblemOptions};
+use mingle_demo::{ConvexKind, ProblemDemo, ProblemEvent, ProblemOptions};
 use mingle_peer::Result;
 
+use super::this_program;
 use crate::cli::ProblemKind;
-use crate::out;
+use crate::{event_loop, out, signals};
 
 /// Runs the demo.
 pub(super) fn execute(options: &ProblemOptions, kind: ProblemKind, json: bool) -> Result {
@@ -21,6 +22,21 @@ pub(super) fn execute(options: &ProblemOptions, kind: ProblemKind, json: bool) -
         ProblemKind::NodeClassification => nodes::execute(options, json),
         ProblemKind::Training => training::execute(options, json),
     }
+}
+
+/// Runs a demo, prints its report as `print` does or as one object, and returns it.
+fn run<D: ProblemDemo>(demo: &D, json: bool, print: impl FnOnce(&D::Report) -> Result) -> Result<D::Report> {
+    if !json {
+        out::line(demo.introduction());
+    }
+    let tell = |event: &ProblemEvent<'_>| tell(event, json);
+    let report = event_loop::run(async { demo.run(this_program()?, &tell, &mut signals::forward()?).await })?;
+    if json {
+        out::line(serde_json::json!(report));
+    } else {
+        print(&report)?;
+    }
+    Ok(report)
 }
 
 /// Prints an event, for people.

@@ -1,32 +1,21 @@
 //! The demo of a convex problem, for people.
 
-use mingle_demo::{ConvexDemo, ConvexKind, ConvexReport, OnePlace, Output, ProblemEvent, ProblemOptions};
+use mingle_demo::{ConvexDemo, ConvexKind, ConvexReport, OnePlace, Output, ProblemDemo, ProblemOptions};
 use mingle_lab::comparison::Comparison;
 use mingle_peer::{Result, units};
 use mingle_solving::{Answer, Problem};
 
-use super::tell;
-use crate::command::demo::this_program;
+use super::run;
+use crate::out;
 use crate::solving_report::print_solutions;
-use crate::{event_loop, out, signals};
 
 /// Solves the problem, and prints the report.
 pub(super) fn execute(options: &ProblemOptions, kind: ConvexKind, json: bool) -> Result {
     let demo = ConvexDemo::prepare(options, kind)?;
-    if !json {
-        out::line(demo.introduction());
-    }
-    let tell = |event: &ProblemEvent<'_>| tell(event, json);
-    let report = event_loop::run(async { demo.run(this_program()?, &tell, &mut signals::forward()?).await })?;
-    print(&report, &demo, json);
-    report.check()
+    run(&demo, json, |report| print(report, &demo))?.check()
 }
 
-fn print(report: &ConvexReport, demo: &ConvexDemo, json: bool) {
-    if json {
-        out::line(serde_json::json!(report));
-        return;
-    }
+fn print(report: &ConvexReport, demo: &ConvexDemo) -> Result {
     out::line("");
     match report.solutions.first().map(|solution| &solution.answer) {
         Some(Answer::SparseRegression { coefficients, .. }) => {
@@ -46,6 +35,7 @@ fn print(report: &ConvexReport, demo: &ConvexDemo, json: bool) {
     }
     report.comparison.iter().for_each(print_drift);
     print_end(report, demo.output());
+    Ok(())
 }
 
 fn print_end(report: &ConvexReport, output: &Output) {

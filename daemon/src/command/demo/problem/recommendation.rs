@@ -1,27 +1,16 @@
 //! `mingle demo --problem recommendation`: the results of all shops, for people.
 
-use mingle_demo::{ProblemEvent, ProblemOptions, RecommendationDemo, RoundsReport};
+use mingle_demo::{ProblemDemo, ProblemOptions, RecommendationDemo, RoundsReport};
 use mingle_peer::Result;
 use mingle_recommend::METRICS;
 
-use super::tell;
-use crate::command::demo::this_program;
-use crate::{event_loop, out, signals};
+use super::run;
+use crate::out;
 
 /// Runs the shops, and prints the report.
 pub(super) fn execute(options: &ProblemOptions, json: bool) -> Result {
     let demo = RecommendationDemo::prepare(options)?;
-    if !json {
-        out::line(demo.introduction());
-    }
-    let tell = |event: &ProblemEvent<'_>| tell(event, json);
-    let report = event_loop::run(async { demo.run(this_program()?, &tell, &mut signals::forward()?).await })?;
-    if json {
-        out::line(serde_json::json!(report));
-    } else {
-        print(&report, &demo)?;
-    }
-    report.check()
+    run(&demo, json, |report| print(report, &demo))?.check()
 }
 
 fn print(report: &RoundsReport, demo: &RecommendationDemo) -> Result {
