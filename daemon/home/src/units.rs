@@ -27,6 +27,12 @@ pub fn time_span(seconds: f64) -> String {
     }
 }
 
+/// A count; exact below 2^53.
+#[allow(clippy::cast_precision_loss)] // for display
+pub fn count(number: u64) -> f64 {
+    number as f64
+}
+
 /// One count over another; both are far below 2^52.
 #[allow(clippy::cast_precision_loss)] // exact for such counts
 pub fn ratio(part: usize, whole: usize) -> f64 {

@@ -37,8 +37,8 @@ pub fn contraction(disagreements: &VecDeque<(u64, f64)>) -> Option<f64> {
     if apart().count() < FEWEST_ROUNDS {
         return None;
     }
-    let points = || apart().map(|(round, value)| (to_f64(round - first), value.ln()));
-    let count = to_f64(apart().count() as u64);
+    let points = || apart().map(|(round, value)| (mingle_home::units::count(round - first), value.ln()));
+    let count = mingle_home::units::count(apart().count() as u64);
     let (sum_x, sum_y) = points().fold((0.0, 0.0), |(sum_x, sum_y), (x, y)| (sum_x + x, sum_y + y));
     let mean_x = sum_x / count;
     let mean_y = sum_y / count;
@@ -46,11 +46,6 @@ pub fn contraction(disagreements: &VecDeque<(u64, f64)>) -> Option<f64> {
         (along + (x - mean_x) * (x - mean_x), across + (x - mean_x) * (y - mean_y))
     });
     Some((across / along).exp()).filter(|factor| factor.is_finite())
-}
-
-#[allow(clippy::cast_precision_loss)] // for people
-fn to_f64(count: u64) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

@@ -68,12 +68,16 @@ impl Sheet<'_> {
             "1 once all neighbours were up and training began",
             f64::from(u8::from(status.joined)),
         )?;
-        self.gauge("mingle_incarnation", "Which life of the peer this is", to_f64(status.incarnation))
+        self.gauge(
+            "mingle_incarnation",
+            "Which life of the peer this is",
+            mingle_home::units::count(status.incarnation),
+        )
     }
 
     fn training(&mut self, status: &Status) -> fmt::Result {
-        self.gauge("mingle_round", "Rounds done", to_f64(status.round))?;
-        self.gauge("mingle_rounds", "Rounds wanted", to_f64(status.rounds))?;
+        self.gauge("mingle_round", "Rounds done", mingle_home::units::count(status.round))?;
+        self.gauge("mingle_rounds", "Rounds wanted", mingle_home::units::count(status.rounds))?;
         self.gauge("mingle_eta_seconds", "Time that the rounds still to do will take", status.eta_s)?;
         self.gauge(
             "mingle_solve_residual",
@@ -150,7 +154,7 @@ impl Sheet<'_> {
         self.gauge(
             "mingle_followers",
             "Followers that get the model from this peer",
-            Some(to_f64(status.followers as u64)),
+            Some(mingle_home::units::count(status.followers as u64)),
         )?;
         let sent = status.neighbours.iter().filter_map(|neighbour| neighbour.outgoing).map(|link| link.parcels).sum();
         let received =
@@ -190,8 +194,11 @@ impl Sheet<'_> {
     }
 
     fn neighbours(&mut self, status: &Status) -> fmt::Result {
-        let count =
-            |state| to_f64(status.neighbours.iter().filter(|neighbour| neighbour.state == state).count() as u64);
+        let count = |state| {
+            mingle_home::units::count(
+                status.neighbours.iter().filter(|neighbour| neighbour.state == state).count() as u64
+            )
+        };
         let states = LinkState::ALL.map(|state| ([("state", state.name())], count(state)));
         self.gauges("mingle_neighbours", "Neighbours by state", states)?;
         let of_each = |number: fn(&crate::status::NeighbourStatus) -> f64| {
@@ -199,7 +206,7 @@ impl Sheet<'_> {
         };
         let is_up = of_each(|neighbour| f64::from(u8::from(neighbour.state == LinkState::Up)));
         self.gauges("mingle_peer_up", "Whether a neighbour takes part", is_up)?;
-        let behind = of_each(|neighbour| to_f64(neighbour.steps_behind));
+        let behind = of_each(|neighbour| mingle_home::units::count(neighbour.steps_behind));
         self.gauges("mingle_peer_staleness_steps", "Steps that a neighbour is behind", behind)?;
         let known = status.neighbours.iter().filter_map(|neighbour| {
             neighbour.round_trip_ms.map(|time| ([("peer", neighbour.peer.as_str())], time / 1e3))
@@ -273,11 +280,6 @@ impl Sheet<'_> {
         }
         Ok(())
     }
-}
-
-#[allow(clippy::cast_precision_loss)] // for people
-fn to_f64(count: u64) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

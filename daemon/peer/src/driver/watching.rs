@@ -166,7 +166,7 @@ impl Driver<'_> {
             Some((traffic.receiving / parcels).as_secs_f64() + round_trip)
         };
         let slowest = self.node.neighbour_views().filter_map(exchange).reduce(f64::max)?;
-        let exchanges = to_f64(self.parts.config.schedule.round_length());
+        let exchanges = crate::units::count(self.parts.config.schedule.round_length());
         Some(RoundCosts { local_step_s: local_step.as_secs_f64(), exchange_s: exchanges * slowest })
     }
 
@@ -198,7 +198,9 @@ impl Driver<'_> {
             status.followers = followers;
             status.round = self.rounds;
             status.rounds = last_round;
-            status.eta_s = mean(&watching.pace).filter(|_| is_under_way(state)).map(|pace| pace * to_f64(rounds_left));
+            status.eta_s = mean(&watching.pace)
+                .filter(|_| is_under_way(state))
+                .map(|pace| pace * crate::units::count(rounds_left));
             status.weight = last_weight.unwrap_or_else(settled);
             status.evaluation.clone_from(&watching.evaluation);
             (status.local_step_s, status.exchange_s) =
@@ -258,11 +260,6 @@ fn name(fault: InputFault) -> String {
         // Every fault is a plain name.
         _ => format!("{fault:?}"),
     }
-}
-
-#[allow(clippy::cast_precision_loss)] // for people
-fn to_f64(count: u64) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]
