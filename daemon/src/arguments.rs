@@ -70,7 +70,7 @@ fn check_trainer(arguments: &RunArgs) -> Result {
         return Err(Error::new(ErrorKind::BadInput, "--trainer has no command")
             .hint("--trainer attach waits for a trainer; --trainer 'python train.py' starts one"));
     }
-    match OF_BUILT_IN_MODELS.iter().find(|key| arguments.given.keys.contains(**key)) {
+    match OF_BUILT_IN_MODELS.concat().into_iter().find(|key| arguments.given.keys.contains(*key)) {
         None => Ok(()),
         Some(key) => {
             let option = key.replace('_', "-");

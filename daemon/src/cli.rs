@@ -1,6 +1,7 @@
 //! The command line of `mingle`: its commands, options and help texts.
 
 mod care;
+mod communication;
 mod config;
 mod data;
 mod demo;
@@ -15,6 +16,7 @@ mod optimizer;
 mod plan;
 mod privacy;
 mod run;
+mod samples;
 mod simulation;
 mod solving;
 mod topology;
@@ -27,6 +29,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use libp2p::PeerId;
 
 pub(crate) use care::{BugreportArgs, DoctorArgs};
+pub(crate) use communication::{CommunicationArgs, MediumArgs};
 pub(crate) use config::{CONFIG_ENV, ConfigCheckArgs, ConfigCommand, ConfigPathArgs, ConfigShowArgs};
 pub(crate) use data::{DataCardArgs, DataCommand, DataSumsArgs};
 pub(crate) use demo::DemoArgs;
@@ -42,11 +45,12 @@ pub(crate) use model_files::{
 pub(crate) use operator::{AcceptArgs, DelegateArgs, OperatorCommand, RecoverArgs, Until};
 pub(crate) use optimizer::{ADAMW_LEARNING_RATE, OptimizerArgs};
 pub(crate) use plan::{
-    DesignArgs, LayoutName, PlanApplyArgs, PlanBindArgs, PlanCommand, PlanCompareArgs, PlanDiffArgs, PlanDrawArgs,
-    PlanFileArgs, PlanMakeArgs,
+    AirArgs, DesignArgs, LayoutName, PlanApplyArgs, PlanBindArgs, PlanCommand, PlanCompareArgs, PlanDiffArgs,
+    PlanDrawArgs, PlanFileArgs, PlanMakeArgs, PlanShowArgs,
 };
 pub(crate) use privacy::PrivacyArgs;
 pub(crate) use run::{DurabilityName, Given, JoinArgs, OF_BUILT_IN_MODELS, Planning, RunArgs};
+pub(crate) use samples::SamplesArgs;
 pub(crate) use simulation::{EvaluateArgs, LastRounds, SimulateArgs};
 pub(crate) use solving::{ProblemKind, RecommendArgs, SolveArgs, SumArgs};
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
@@ -257,5 +261,18 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_group_of_options_names_all_of_them() {
+        fn of<A: Args>() -> Vec<String> {
+            let command = A::augment_args(clap::Command::new("mingle"));
+            command.get_arguments().map(|argument| argument.get_id().to_string()).collect()
+        }
+        assert_eq!(of::<SamplesArgs>(), SamplesArgs::NAMES);
+        assert_eq!(of::<OptimizerArgs>(), OptimizerArgs::NAMES);
+        assert_eq!(of::<PrivacyArgs>(), PrivacyArgs::NAMES);
+        assert_eq!(of::<CommunicationArgs>(), CommunicationArgs::NAMES);
+        assert_eq!(of::<MediumArgs>(), MediumArgs::NAMES);
     }
 }

@@ -4,53 +4,25 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::ArgPredicate;
-use mingle_builtin::options::{TrainingOptions, WeightChoice};
+use mingle_builtin::options::TrainingOptions;
 use mingle_demo::{DemoOptions, ProblemOptions};
-use mingle_models::ObjectiveKind;
-use mingle_net::multicast::{AirRate, PayloadMedium, SlotChoice};
-use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust, TrainingOverlap};
 
-use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch};
+use super::{
+    ADAMW_LEARNING_RATE, CommunicationArgs, DurabilityName, MediumArgs, OptimizerArgs, PrivacyArgs, ProblemKind,
+    SamplesArgs, Switch,
+};
 
 /// Default number of rounds to train a model.
 const ROUNDS: u64 = 600;
 /// Options without a meaning for the demo of a problem.
-const OF_TRAINING: &[&str] = &[
-    "data",
-    "task",
-    "model",
-    "split",
-    "weight",
-    "local_steps",
-    "batch_size",
-    "optimizer",
-    "learning_rate",
-    "momentum",
-    "beta2",
-    "weight_decay",
-    "schedule",
-    "warmup",
-    "clip_gradients",
-    "evaluate_every",
-    "dp_clip",
-    "dp_noise",
-    "dp_epsilon_max",
-    "dp_delta",
-    "dp_colluders",
-    "kill",
-    "restart",
-    "durability",
-    "timeline",
-    "device",
-    "wait",
-    "codec",
-    "medium",
-    "air_rate",
-    "slots",
-    "robust",
-    "momentum_across_rounds",
-    "overlap",
-    "no_comparison",
+const OF_TRAINING: &[&[&str]] = &[
+    &["model", "split", "local_steps", "learning_rate", "evaluate_every", "device", "wait"],
+    &["kill", "restart", "durability", "timeline", "no_comparison"],
+    &SamplesArgs::NAMES,
+    &OptimizerArgs::NAMES,
+    &PrivacyArgs::NAMES,
+    &CommunicationArgs::NAMES,
+    &MediumArgs::NAMES,
 ];
 
 /// Arguments of `demo`.
@@ -65,24 +37,16 @@ pub(crate) struct DemoArgs {
     )]
     pub(crate) peers: usize,
     /// Solve a problem together instead of training one model, on data that the program carries or draws
-    #[arg(long, value_enum, value_name = "KIND", conflicts_with_all = OF_TRAINING)]
+    #[arg(long, value_enum, value_name = "KIND", conflicts_with_all = OF_TRAINING.concat())]
     pub(crate) problem: Option<ProblemKind>,
-    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE, text or text:FILE
-    #[arg(long, default_value = "digits")]
-    pub(crate) data: String,
-    /// The objective: classification, or regression, where the label of csv:FILE is a number to predict
-    #[arg(long, default_value_t = ObjectiveKind::Classification, value_name = "TASK")]
-    pub(crate) task: ObjectiveKind,
+    #[command(flatten)]
+    pub(crate) samples: SamplesArgs,
     /// softmax, mlp, mlp:hidden=N, cnn, resnet-lite, or for text gpt:layers=N,heads=N,width=N,context=N
     #[arg(long, default_value = "mlp")]
     pub(crate) model: String,
     /// The split of the data over the peers: iid, label-sorted or dirichlet:ALPHA; a text is cut into contiguous parts
     #[arg(long, default_value = "dirichlet:0.3")]
     pub(crate) split: String,
-    /// Weight of a site's changes relative to those of others: equal, samples (in proportion to its training samples),
-    /// or samples:N, where a site of N samples counts as with equal [samples: N is the mean]
-    #[arg(long, default_value_t = WeightChoice::Equal, value_name = "WEIGHT")]
-    pub(crate) weight: WeightChoice,
     /// Rounds to train [default: 600; with --problem recommendation 10, with node-classification 60, with training 40]
     #[arg(long)]
     pub(crate) rounds: Option<u64>,
@@ -99,9 +63,6 @@ pub(crate) struct DemoArgs {
     /// Gradient steps per round
     #[arg(long, default_value_t = 4, value_name = "H")]
     pub(crate) local_steps: u32,
-    /// Samples in a gradient step
-    #[arg(long, default_value_t = 32)]
-    pub(crate) batch_size: usize,
     // Before the learning rate, whose default depends on it.
     #[command(flatten)]
     pub(crate) optimizer: OptimizerArgs,
@@ -132,28 +93,10 @@ pub(crate) struct DemoArgs {
     /// The neighbours to wait for in each round: sync, bounded:STALENESS or async
     #[arg(long, default_value = "sync", value_name = "POLICY")]
     pub(crate) wait: String,
-    /// Encoding of the models that peers send: auto, which is int4 in plans with exact averages and f32 in all others,
-    /// or f32, bf16, f16, int8, int4, int3
-    #[arg(long, default_value_t = CodecChoice::Auto, value_name = "CODEC")]
-    pub(crate) codec: CodecChoice,
-    /// The medium of models: unicast, multicast, multicast%INTERFACE or multicast:GROUP:PORT (docs/broadcast.md) [default interface: loopback]
-    #[arg(long, default_value_t = PayloadMedium::Unicast, value_name = "MEDIUM")]
-    pub(crate) medium: PayloadMedium,
-    /// Rate of multicast of each peer, such as 20mbit [default: adapts to what neighbours lose]
-    #[arg(long, value_name = "RATE")]
-    pub(crate) air_rate: Option<AirRate>,
-    /// Send payloads in the slots of a plan for a shared channel: on, off, or auto, which does so where --air-rate is given
-    #[arg(long, default_value_t = SlotChoice::Auto, value_name = "on|off|auto")]
-    pub(crate) slots: SlotChoice,
-    /// Treatment of models that are far from a peer's own: off, or clip
-    #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
-    pub(crate) robust: Robust,
-    /// Momentum over the mixed model from round to round: off, auto, or a number, at most what the plan bears
-    #[arg(long, default_value_t = MomentumAcrossRounds::Off, value_name = "off|auto|G")]
-    pub(crate) momentum_across_rounds: MomentumAcrossRounds,
-    /// Train the next round while the present one is mixed, in plans with an exact average in every round: off or on
-    #[arg(long, default_value_t = TrainingOverlap::Off, value_name = "off|on")]
-    pub(crate) overlap: TrainingOverlap,
+    #[command(flatten)]
+    pub(crate) communication: CommunicationArgs,
+    #[command(flatten)]
+    pub(crate) medium: MediumArgs,
     #[command(flatten)]
     pub(crate) privacy: PrivacyArgs,
     /// Do not train each peer alone and all data in one place afterwards, to compare with
@@ -168,20 +111,16 @@ impl DemoArgs {
     /// Options of a demo in which a swarm trains a model.
     pub(crate) fn options(&self) -> DemoOptions {
         let training = TrainingOptions {
-            data: self.data.clone(),
-            task: self.task,
             model: self.model.clone(),
             split: Some(self.split.clone()),
-            weight: self.weight,
             rounds: self.rounds.unwrap_or(ROUNDS),
-            batch_size: self.batch_size,
             optimizer: self.optimizer.into(),
             learning_rate: self.learning_rate,
             seed: self.seed,
             device: self.device.clone(),
             evaluate_every: self.evaluate_every,
             privacy: self.privacy.into(),
-            ..TrainingOptions::default()
+            ..self.samples.clone().into()
         };
         DemoOptions {
             peers: self.peers,
@@ -193,13 +132,13 @@ impl DemoArgs {
             durability: self.durability.map(|durability| durability == DurabilityName::On),
             timeline: self.timeline == Switch::On,
             wait: self.wait.clone(),
-            codec: self.codec,
-            medium: self.medium.clone(),
-            air_rate: self.air_rate,
-            slots: self.slots,
-            robust: self.robust,
-            momentum_across_rounds: self.momentum_across_rounds,
-            overlap: self.overlap,
+            codec: self.communication.codec,
+            medium: self.medium.medium.clone(),
+            air_rate: self.medium.air_rate,
+            slots: self.medium.slots,
+            robust: self.communication.robust,
+            momentum_across_rounds: self.communication.momentum_across_rounds,
+            overlap: self.communication.overlap,
             comparison: !self.no_comparison,
             output: self.output.clone(),
         }

@@ -33,6 +33,12 @@ pub(crate) struct OptimizerArgs {
     pub(crate) clip_gradients: Option<f64>,
 }
 
+impl OptimizerArgs {
+    /// The names of these options.
+    pub(crate) const NAMES: [&str; 7] =
+        ["optimizer", "momentum", "beta2", "weight_decay", "schedule", "warmup", "clip_gradients"];
+}
+
 impl From<OptimizerArgs> for GradientOptions {
     fn from(arguments: OptimizerArgs) -> Self {
         let OptimizerArgs { optimizer, momentum, beta2, weight_decay, schedule, warmup, clip_gradients } = arguments;

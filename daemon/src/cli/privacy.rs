@@ -24,6 +24,11 @@ pub(crate) struct PrivacyArgs {
     pub(crate) dp_colluders: Option<u32>,
 }
 
+impl PrivacyArgs {
+    /// The names of these options.
+    pub(crate) const NAMES: [&str; 5] = ["dp_clip", "dp_noise", "dp_epsilon_max", "dp_delta", "dp_colluders"];
+}
+
 impl From<PrivacyArgs> for PrivacyOptions {
     fn from(PrivacyArgs { dp_clip, dp_noise, dp_epsilon_max, dp_delta, dp_colluders }: PrivacyArgs) -> Self {
         Self { dp_clip, dp_noise, dp_epsilon_max, dp_delta, dp_colluders }

@@ -8,15 +8,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use libp2p::PeerId;
-use mingle_builtin::options::{TrainingOptions, WeightChoice};
-use mingle_models::ObjectiveKind;
+use mingle_builtin::options::TrainingOptions;
 use mingle_peer::training::Criterion;
-use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Robust, TrainingOverlap};
+use mingle_protocol::Durability;
 
 use super::config::CONFIG_ENV;
 use super::duration::duration;
-use super::{HomeArgs, OptimizerArgs, PrivacyArgs, SumArgs, Switch};
-use mingle_net::multicast::{AirRate, PayloadMedium, SlotChoice};
+use super::{CommunicationArgs, HomeArgs, MediumArgs, OptimizerArgs, PrivacyArgs, SamplesArgs, SumArgs, Switch};
 use mingle_net::written_address::{PeerAddress, listen_address, peer_address, socket_address};
 
 /// Arguments of `join`.
@@ -63,15 +61,8 @@ pub(crate) struct RunArgs {
     /// Announce this peer's addresses on the local network, and find members there (mDNS)
     #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
     pub(crate) mdns: Switch,
-    /// The medium of models: unicast on the stream of each link, or once for all neighbours that hear it by multicast, multicast%INTERFACE, multicast:GROUP:PORT or multicast:GROUP:PORT%INTERFACE (docs/broadcast.md)
-    #[arg(long, default_value_t = PayloadMedium::Unicast, value_name = "MEDIUM")]
-    pub(crate) medium: PayloadMedium,
-    /// Rate of multicast, such as 20mbit [default: adapts to what neighbours lose]
-    #[arg(long, value_name = "RATE")]
-    pub(crate) air_rate: Option<AirRate>,
-    /// Send payloads in the slots of a plan for a shared channel: on, off, or auto, which does so where --air-rate is given
-    #[arg(long, default_value_t = SlotChoice::Auto, value_name = "on|off|auto")]
-    pub(crate) slots: SlotChoice,
+    #[command(flatten)]
+    pub(crate) medium: MediumArgs,
     /// The planner of the swarm that this peer operates: a person, or this peer by itself
     #[arg(long, value_enum, default_value_t = Planning::Operator, value_name = "WHO")]
     pub(crate) planning: Planning,
@@ -85,7 +76,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) card: Option<PathBuf>,
     /// Solve this problem instead of training a model; all peers need the same file, but for what each node wants
-    #[arg(long, value_name = "FILE", conflicts_with_all = OF_BUILT_IN_MODELS, conflicts_with_all = OF_ANY_TRAINING)]
+    #[arg(long, value_name = "FILE", conflicts_with_all = [OF_BUILT_IN_MODELS, OF_ANY_TRAINING].concat().concat())]
     pub(crate) problem: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) sums: SumArgs,
@@ -103,9 +94,8 @@ pub(crate) struct RunArgs {
     /// The neighbours to wait for in each round: sync, bounded:STALENESS or async
     #[arg(long, default_value = "bounded:4", value_name = "POLICY")]
     pub(crate) wait: String,
-    /// Encoding of the models that this peer sends: auto, which is int4 in plans with exact averages and f32 in all others, or f32, bf16, f16, int8, int4, int3; each peer reads all of them
-    #[arg(long, default_value_t = CodecChoice::Auto, value_name = "CODEC")]
-    pub(crate) codec: CodecChoice,
+    #[command(flatten)]
+    pub(crate) communication: CommunicationArgs,
     /// Go on without a late neighbour after at least so long; the deadline adapts upwards to the pace of the rounds
     #[arg(long, default_value = "2s", value_name = "DURATION", value_parser = duration)]
     pub(crate) deadline: Duration,
@@ -127,15 +117,6 @@ pub(crate) struct RunArgs {
     /// Send parcels back whose model has a larger norm than this [default: 1000 times that of the first model]
     #[arg(long, value_name = "NORM")]
     pub(crate) max_norm: Option<f64>,
-    /// Treatment of models that are far from this peer's own: off takes them as they are, clip moves them to the distance that is usual (docs/robust.md)
-    #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
-    pub(crate) robust: Robust,
-    /// Momentum over the mixed model from round to round, the same for all peers: off, auto, or a number, at most what the plan bears (docs/communication.md)
-    #[arg(long, default_value_t = MomentumAcrossRounds::Off, value_name = "off|auto|G")]
-    pub(crate) momentum_across_rounds: MomentumAcrossRounds,
-    /// Train the next round while one is mixed, where each averages exactly, the same for all peers: off or on (docs/communication.md)
-    #[arg(long, default_value_t = TrainingOverlap::Off, value_name = "off|on")]
-    pub(crate) overlap: TrainingOverlap,
     /// Write what is measured to an event file in this folder, for TensorBoard
     #[arg(long, value_name = "DIR")]
     pub(crate) tensorboard: Option<PathBuf>,
@@ -190,89 +171,49 @@ impl RunArgs {
 }
 
 /// Options of `run` about any training, built-in or not; without a meaning for a peer that solves a problem.
-const OF_ANY_TRAINING: &[&str] = &[
-    "rounds",
-    "evaluate_every",
-    "dp_clip",
-    "dp_noise",
-    "dp_epsilon_max",
-    "dp_delta",
-    "dp_colluders",
-    "wait",
-    "codec",
-    "medium",
-    "air_rate",
-    "slots",
-    "join_timeout",
-    "deadline",
-    "time_box",
-    "training_deadline",
-    "priority",
-    "shutdown_timeout",
-    "max_norm",
-    "robust",
-    "momentum_across_rounds",
-    "overlap",
-    "keep_best",
-    "tensorboard",
-    "durability",
-    "timeline",
-    "followers",
-    "follower_rate",
+const OF_ANY_TRAINING: &[&[&str]] = &[
+    &["rounds", "evaluate_every", "wait", "join_timeout", "deadline", "time_box", "training_deadline", "priority"],
+    &["shutdown_timeout", "max_norm", "keep_best", "tensorboard", "durability", "timeline"],
+    &["followers", "follower_rate"],
+    &PrivacyArgs::NAMES,
+    &CommunicationArgs::NAMES,
+    &MediumArgs::NAMES,
 ];
 
 /// Options of `run` about the built-in models; without a meaning where another program trains or a problem is solved.
-pub(crate) const OF_BUILT_IN_MODELS: &[&str] = &[
-    "card",
-    "data",
-    "task",
-    "model",
-    "split",
-    "weight",
-    "batch_size",
-    "augment",
-    "optimizer",
-    "learning_rate",
-    "momentum",
-    "beta2",
-    "weight_decay",
-    "schedule",
-    "warmup",
-    "clip_gradients",
-    "seed",
-    "device",
-    "evaluate_samples",
-    "personal",
-    "threads",
-    "compare_alone",
+pub(crate) const OF_BUILT_IN_MODELS: &[&[&str]] = &[
+    &[
+        "card",
+        "model",
+        "split",
+        "augment",
+        "learning_rate",
+        "seed",
+        "device",
+        "evaluate_samples",
+        "personal",
+        "threads",
+    ],
+    &["compare_alone"],
+    &SamplesArgs::NAMES,
+    &OptimizerArgs::NAMES,
 ];
 
 /// Options of the training.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TrainingArgs {
-    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE, text or text:FILE
-    #[arg(long, default_value = "digits")]
-    pub(crate) data: String,
-    /// The objective: classification, or regression, where the label of csv:FILE is a number to predict
-    #[arg(long, default_value_t = ObjectiveKind::Classification, value_name = "TASK")]
-    pub(crate) task: ObjectiveKind,
+    #[command(flatten)]
+    pub(crate) samples: SamplesArgs,
     /// softmax, mlp, mlp:hidden=N, cnn, resnet-lite, or for text gpt:layers=N,heads=N,width=N,context=N
     #[arg(long, default_value = "mlp")]
     pub(crate) model: String,
     /// Train on this node's part of the data: iid, label-sorted or dirichlet:ALPHA [default: all of it]
     #[arg(long, value_name = "SPLIT")]
     pub(crate) split: Option<String>,
-    /// Weight of a site's changes relative to those of others: equal, samples (in proportion to its training samples),
-    /// or samples:N, where a site of N samples counts as with equal; all peers must agree
-    #[arg(long, default_value_t = WeightChoice::Equal, value_name = "WEIGHT")]
-    pub(crate) weight: WeightChoice,
     /// Rounds to train; all peers must agree. The default takes some minutes with a small model, and `mingle stop` ends it
     /// at any time
     #[arg(long, default_value_t = 20_000)]
     pub(crate) rounds: u64,
-    /// Samples in a gradient step
-    #[arg(long, default_value_t = 32)]
-    pub(crate) batch_size: usize,
     /// Augmentation of training images, each time anew: none, flip, crop:N or flip,crop:N
     #[arg(long, default_value = "none")]
     pub(crate) augment: String,
@@ -304,13 +245,9 @@ pub(crate) struct TrainingArgs {
 impl From<TrainingArgs> for TrainingOptions {
     fn from(arguments: TrainingArgs) -> Self {
         Self {
-            data: arguments.data,
-            task: arguments.task,
             model: arguments.model,
             split: arguments.split,
-            weight: arguments.weight,
             rounds: arguments.rounds,
-            batch_size: arguments.batch_size,
             augment: arguments.augment,
             optimizer: arguments.optimizer.into(),
             learning_rate: arguments.learning_rate,
@@ -320,6 +257,7 @@ impl From<TrainingArgs> for TrainingOptions {
             evaluate_samples: arguments.evaluate_samples,
             privacy: arguments.privacy.into(),
             personal: arguments.personal,
+            ..arguments.samples.into()
         }
     }
 }

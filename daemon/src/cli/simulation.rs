@@ -4,14 +4,13 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use mingle_builtin::options::{TrainingOptions, WeightChoice};
+use mingle_builtin::options::TrainingOptions;
 use mingle_lab::simulation::{BETWEEN_EVALUATIONS, Lie, MetricTarget};
-use mingle_models::ObjectiveKind;
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
-use mingle_protocol::{CodecChoice, MAX_DIMENSION, MomentumAcrossRounds, Robust, TrainingOverlap};
+use mingle_protocol::MAX_DIMENSION;
 
-use super::{ADAMW_LEARNING_RATE, OptimizerArgs, Switch};
+use super::{ADAMW_LEARNING_RATE, CommunicationArgs, OptimizerArgs, SamplesArgs, Switch};
 
 /// The closing rounds of a simulated run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -27,25 +26,14 @@ pub(crate) enum LastRounds {
 pub(crate) struct SimulateArgs {
     #[command(flatten)]
     pub(crate) mixing: MixingArgs,
-    /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE, text or text:FILE
-    #[arg(long, default_value = "digits")]
-    pub(crate) data: String,
-    /// The objective: classification, or regression, where the label of csv:FILE is a number to predict
-    #[arg(long, default_value_t = ObjectiveKind::Classification, value_name = "TASK")]
-    pub(crate) task: ObjectiveKind,
+    #[command(flatten)]
+    pub(crate) samples: SamplesArgs,
     /// softmax, mlp, mlp:hidden=N, cnn, resnet-lite, or for text gpt:layers=N,heads=N,width=N,context=N
     #[arg(long, default_value = "softmax")]
     pub(crate) model: String,
     /// The split of the data over the peers: iid, label-sorted or dirichlet:ALPHA; a text is cut into contiguous parts
     #[arg(long, default_value = "iid")]
     pub(crate) split: String,
-    /// Weight of a site's changes relative to those of others: equal, samples (in proportion to its training samples),
-    /// or samples:N, where a site of N samples counts as with equal [samples: N is the mean]
-    #[arg(long, default_value_t = WeightChoice::Equal, value_name = "WEIGHT")]
-    pub(crate) weight: WeightChoice,
-    /// Samples in a gradient step
-    #[arg(long, default_value_t = 32)]
-    pub(crate) batch_size: usize,
     /// Augmentation of training images, each time anew: none, flip, crop:N or flip,crop:N
     #[arg(long, default_value = "none")]
     pub(crate) augment: String,
@@ -92,19 +80,8 @@ pub(crate) struct SimulateArgs {
     /// The neighbours to wait for in each round: sync, bounded:STALENESS or async [default: bounded:4, as run does]
     #[arg(long, value_name = "POLICY")]
     pub(crate) wait: Option<String>,
-    /// Encoding of the models that nodes send: auto, which is int4 in plans with exact averages and f32 in all others,
-    /// or f32, bf16, f16, int8, int4, int3
-    #[arg(long, default_value_t = CodecChoice::Auto, value_name = "CODEC")]
-    pub(crate) codec: CodecChoice,
-    /// Treatment of a model that is far from a node's own: off, or clip, as in `mingle run`
-    #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
-    pub(crate) robust: Robust,
-    /// Momentum over the mixed model from round to round: off, auto, or a number that the plan bears, as in `mingle run`
-    #[arg(long, default_value_t = MomentumAcrossRounds::Off, value_name = "off|auto|G")]
-    pub(crate) momentum_across_rounds: MomentumAcrossRounds,
-    /// Train the next round while the present one is mixed, as in `mingle run`: off or on
-    #[arg(long, default_value_t = TrainingOverlap::Off, value_name = "off|on")]
-    pub(crate) overlap: TrainingOverlap,
+    #[command(flatten)]
+    pub(crate) communication: CommunicationArgs,
     /// A measurement: some members send false models, keeping their weight books honestly, and accuracy is that of the others. sign-flip,
     /// scale:FACTOR, or `little[:Z]`: the mean of the honest models less Z (1.5) standard deviations
     #[arg(long, value_name = "ATTACK", requires = "attackers")]
@@ -124,42 +101,22 @@ pub(crate) struct SimulateArgs {
         long,
         value_name = "PARAMETERS",
         value_parser = clap::value_parser!(u64).range(1..=MAX_DIMENSION as u64),
-        conflicts_with_all = OF_BUILTIN_TRAINING
+        conflicts_with_all = OF_BUILTIN_TRAINING.concat()
     )]
     pub(crate) train_elsewhere: Option<u64>,
     /// Train with other programs, one for each node: the command of a script that calls mingle.join, unchanged, or speaks
     /// docs/trainer-protocol.md. {node} and {nodes}, MINGLE_NODE and MINGLE_NODES are the number of the node, from 0, and
     /// the number of nodes
-    #[arg(long, value_name = "COMMAND", conflicts_with = "train_elsewhere", conflicts_with_all = OF_BUILTIN_TRAINING)]
+    #[arg(long, value_name = "COMMAND", conflicts_with = "train_elsewhere", conflicts_with_all = OF_BUILTIN_TRAINING.concat())]
     pub(crate) trainer: Option<String>,
 }
 
 /// Arguments of `simulate` that training elsewhere cannot follow.
-const OF_BUILTIN_TRAINING: [&str; 24] = [
-    "data",
-    "task",
-    "model",
-    "split",
-    "weight",
-    "batch_size",
-    "augment",
-    "optimizer",
-    "learning_rate",
-    "momentum",
-    "beta2",
-    "weight_decay",
-    "schedule",
-    "warmup",
-    "clip_gradients",
-    "device",
-    "test_samples",
-    "target",
-    "target_accuracy",
-    "epochs",
-    "max_slots",
-    "attack",
-    "ledger",
-    "threads",
+const OF_BUILTIN_TRAINING: &[&[&str]] = &[
+    &["model", "split", "augment", "learning_rate", "device", "test_samples", "target", "target_accuracy", "epochs"],
+    &["max_slots", "attack", "ledger", "threads"],
+    &SamplesArgs::NAMES,
+    &OptimizerArgs::NAMES,
 ];
 
 /// Arguments of `evaluate`.
@@ -226,20 +183,16 @@ impl SimulateArgs {
     /// The training for `rounds` rounds, as options of `run`.
     pub(crate) fn training(&self, rounds: u64) -> TrainingOptions {
         TrainingOptions {
-            data: self.data.clone(),
-            task: self.task,
             model: self.model.clone(),
             split: Some(self.split.clone()),
-            weight: self.weight,
             rounds,
-            batch_size: self.batch_size,
             augment: self.augment.clone(),
             optimizer: self.optimizer.into(),
             learning_rate: self.learning_rate,
             seed: self.seed,
             device: self.device.clone(),
             evaluate_every: self.evaluate_every.unwrap_or(BETWEEN_EVALUATIONS),
-            ..TrainingOptions::default()
+            ..self.samples.clone().into()
         }
     }
 }

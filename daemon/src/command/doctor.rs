@@ -54,7 +54,7 @@ fn examine(arguments: &ConfigPathArgs, data: Option<&str>, model: Option<&str>) 
         }
     };
     let mut run = config::run_arguments(Some(home.root()), file.as_ref())?;
-    run.training.data = data.map_or(run.training.data, str::to_owned);
+    run.training.samples.data = data.map_or(run.training.samples.data, str::to_owned);
     run.training.model = model.map_or(run.training.model, str::to_owned);
     checks.push(identity::examine(&home));
     checks.extend(identity::exposures(&home));

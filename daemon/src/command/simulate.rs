@@ -74,7 +74,7 @@ fn train(arguments: &SimulateArgs, json: bool) -> Result {
     let mut conditions = conditions(arguments)?;
     let rounds = rounds(arguments)?;
     let plan = plan_of(arguments)?;
-    conditions.momentum = plan::momentum(arguments.momentum_across_rounds, &plan)?;
+    conditions.momentum = plan::momentum(arguments.communication.momentum_across_rounds, &plan)?;
     conditions.rounds = Some(rounds).filter(|rounds| arguments.last_rounds == LastRounds::Mix && *rounds < MOST_ROUNDS);
     let threads = threads_or_all(arguments.threads).get();
     let test_samples = arguments.test_samples.map(std::num::NonZero::get);
@@ -112,7 +112,7 @@ fn train(arguments: &SimulateArgs, json: bool) -> Result {
         parcels: tally.parcels,
         lost_parcels: tally.lost_parcels,
         weight: tally.weight,
-        robust: arguments.robust,
+        robust: arguments.communication.robust,
         attack: arguments.attack.map(|lie| lie.to_string()),
         attackers: conditions.attack.map_or(0, |attack| attack.attackers),
         received: tally.received,
@@ -147,9 +147,9 @@ fn conditions(arguments: &SimulateArgs) -> Result<Conditions> {
         ledger: arguments.ledger == Switch::On,
         policy: arguments.wait.as_deref().map(parse_policy).transpose()?,
         loss: arguments.loss,
-        codec: arguments.codec,
-        robust: arguments.robust,
-        overlap: arguments.overlap,
+        codec: arguments.communication.codec,
+        robust: arguments.communication.robust,
+        overlap: arguments.communication.overlap,
         // Once the plan is known.
         momentum: 0.0,
         attack: arguments
@@ -204,7 +204,7 @@ fn plan_of(simulation: &SimulateArgs) -> Result<Plan> {
         extra_edges,
         seed: arguments.plan_seed.unwrap_or(simulation.seed),
         medium: design_request::parse_medium(&arguments.medium)?,
-        coded_share: design_request::coded_share(simulation.codec),
+        coded_share: design_request::coded_share(simulation.communication.codec),
         local_steps: arguments.local_steps,
         heterogeneity: match arguments.heterogeneity {
             Some(heterogeneity) => heterogeneity,

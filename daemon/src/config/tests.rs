@@ -88,7 +88,7 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
     let crate::cli::Command::Run(run) = cli.command else { panic!("another command") };
     assert_eq!(run.training.rounds, 9);
     assert_eq!(run.training.model, "softmax");
-    assert_eq!(run.training.batch_size, 32);
+    assert_eq!(run.training.samples.batch_size, 32);
     let listen: Vec<String> = crate::cli::multiaddrs(&run.listen).iter().map(ToString::to_string).collect();
     assert_eq!(listen, ["/ip4/127.0.0.1/udp/4710/quic-v1", "/ip4/127.0.0.1/tcp/4710"]);
 }

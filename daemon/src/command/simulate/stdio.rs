@@ -34,7 +34,7 @@ pub(super) fn execute(arguments: &SimulateArgs, parameters: u64) -> Result {
     let parameters = usize::try_from(parameters).unwrap_or(usize::MAX);
     let rounds = super::rounds(arguments)?;
     let plan = super::plan_of(arguments)?;
-    let momentum = plan::momentum(arguments.momentum_across_rounds, &plan)?;
+    let momentum = plan::momentum(arguments.communication.momentum_across_rounds, &plan)?;
     let conditions =
         Conditions { momentum, rounds: Some(rounds), ends_with_mean: true, ..super::conditions(arguments)? };
     let mut elsewhere = TrainingElsewhere { input: io::stdin().lock(), output: io::stdout().lock(), parameters };

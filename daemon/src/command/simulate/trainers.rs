@@ -42,7 +42,7 @@ struct Simulation {
 pub(super) fn execute(arguments: &SimulateArgs, command: &str, json: bool) -> Result {
     let rounds = super::rounds(arguments)?;
     let plan = super::plan_of(arguments)?;
-    let momentum = plan::momentum(arguments.momentum_across_rounds, &plan)?;
+    let momentum = plan::momentum(arguments.communication.momentum_across_rounds, &plan)?;
     let conditions =
         Conditions { momentum, rounds: Some(rounds), ends_with_mean: true, ..super::conditions(arguments)? };
     let simulation = Simulation {
