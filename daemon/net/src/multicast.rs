@@ -11,6 +11,7 @@
 //! milliseconds only. What is sent, when, and what is lacking is decided in `mingle-multicast`.
 
 mod active;
+mod air_forecast;
 mod audience;
 mod error;
 mod gathering;
@@ -34,6 +35,7 @@ use mingle_protocol::{Codec, NodeId, Payload};
 use tokio::sync::{oneshot, watch};
 
 use crate::traffic::{Counters, MulticastTraffic, SlotTraffic, Traffic};
+pub use air_forecast::AirForecast;
 pub use error::MulticastError;
 pub(crate) use quiet::Quiet;
 pub use settings::{MulticastSettings, PlannedSlots, SlotSettings};

@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use libp2p::PeerId;
+use mingle_net::multicast::{AirForecast, AirRate};
+use mingle_net::written_address::{PeerAddress, peer_address};
+use mingle_peer::{Result, medium};
+use mingle_planner::Plan;
 use mingle_protocol::CodecChoice;
 
 use super::HomeArgs;
 use super::duration::duration;
-use mingle_net::written_address::{PeerAddress, peer_address};
 
 /// Subcommands of `plan`.
 #[derive(Debug, Subcommand)]
@@ -19,7 +22,7 @@ pub(crate) enum PlanCommand {
     /// Forecast all designs for a topology, side by side
     Compare(Box<PlanCompareArgs>),
     /// Show a plan and its forecast
-    Show(PlanFileArgs),
+    Show(PlanShowArgs),
     /// Say what differs between two plans; exit code 10 if anything does
     Diff(PlanDiffArgs),
     /// Draw a plan (SVG), or write it for other programs (DOT, GraphML)
@@ -51,9 +54,8 @@ pub(crate) struct DesignArgs {
     /// Link measurements (TOML), for a forecast in seconds and bytes
     #[arg(long, value_name = "FILE")]
     pub(crate) links: Option<PathBuf>,
-    /// The size of the model on the wire, in f32; used with --links and --codec
-    #[arg(long, default_value_t = 1_000_000, value_name = "BYTES")]
-    pub(crate) payload_bytes: u64,
+    #[command(flatten)]
+    pub(crate) air: AirArgs,
     /// A promise: no node sends more than this in a round; needs --links
     #[arg(long, value_name = "BYTES")]
     pub(crate) max_upload: Option<u64>,
@@ -84,6 +86,26 @@ pub(crate) struct DesignArgs {
     pub(crate) heterogeneity: f64,
 }
 
+/// The model on the wire, and the rate of a shared channel.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct AirArgs {
+    /// The size of the model on the wire, in f32; used with --links, --codec and --air-rate
+    #[arg(long, default_value_t = 1_000_000, value_name = "BYTES")]
+    pub(crate) payload_bytes: u64,
+    /// The rate of a shared channel, such as 20mbit, for a forecast of the seconds that slots take there, as peers with the
+    /// same --air-rate keep them
+    #[arg(long, value_name = "RATE")]
+    pub(crate) air_rate: Option<AirRate>,
+}
+
+impl AirArgs {
+    /// The forecast of a plan on the air; `None` without a rate.
+    pub(crate) fn forecast(self, plan: &Plan, codec: CodecChoice) -> Result<Option<AirForecast>> {
+        let dimension = usize::try_from(self.payload_bytes / 4).unwrap_or(usize::MAX);
+        self.air_rate.map(|rate| medium::air_forecast(plan, rate, codec, dimension)).transpose()
+    }
+}
+
 /// Arguments of `plan make`.
 #[derive(Args, Debug)]
 pub(crate) struct PlanMakeArgs {
@@ -98,7 +120,7 @@ pub(crate) struct PlanMakeArgs {
     /// Leave out step 4 of Algorithm 1, the links that fit into the slots of the others, to see what it is worth; for nguyen-he
     #[arg(long)]
     pub(crate) no_augment: bool,
-    /// The codec of the peers, for the price on a point-to-point medium: auto is four bits where the plan has exact averages
+    /// The codec of the peers, for the price on a point-to-point medium and the seconds of --air-rate: auto is four bits where the plan has exact averages
     #[arg(long, default_value_t = CodecChoice::Auto, value_name = "CODEC")]
     pub(crate) codec: CodecChoice,
     /// Write the plan here [default: print it]
@@ -114,9 +136,22 @@ pub(crate) struct PlanCompareArgs {
     /// The designs to compare [default: all]
     #[arg(long, value_delimiter = ',', value_name = "METHOD,...")]
     pub(crate) methods: Vec<String>,
-    /// Also show the bytes of a round in these codecs (auto for what each plan takes by default), over all links, for a model of --payload-bytes in f32
+    /// Also show the bytes of a round in these codecs (auto for what each plan takes by default), over all links, for a model of --payload-bytes in f32.
+    /// The seconds of --air-rate are those of the first
     #[arg(long, value_delimiter = ',', value_name = "CODEC,...")]
     pub(crate) codec: Vec<CodecChoice>,
+}
+
+/// Arguments of `plan show`.
+#[derive(Args, Debug)]
+pub(crate) struct PlanShowArgs {
+    #[command(flatten)]
+    pub(crate) file: PlanFileArgs,
+    #[command(flatten)]
+    pub(crate) air: AirArgs,
+    /// The codec of the peers, for the seconds of --air-rate: auto is four bits where the plan has exact averages
+    #[arg(long, default_value_t = CodecChoice::Auto, value_name = "CODEC")]
+    pub(crate) codec: CodecChoice,
 }
 
 /// A plan file.

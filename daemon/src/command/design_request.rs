@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use mingle_peer::error::Context;
-use mingle_peer::{Error, ErrorKind, Result, plan};
+use mingle_peer::{Error, ErrorKind, Result, medium, plan};
 use mingle_planner::{DesignOptions, Medium, Topology, link_measurements::LinkMeasurements, load::FOUR_BITS};
 use mingle_protocol::{Codec, CodecChoice};
 
@@ -29,7 +29,7 @@ pub(super) fn read(arguments: &DesignArgs) -> Result<(Topology, DesignOptions)> 
     let topology = without(topology, &arguments.without)?;
     let network = measurements
         .map(|(path, measurements)| {
-            measurements.network(&topology, arguments.payload_bytes).context(ErrorKind::BadInput, path)
+            measurements.network(&topology, arguments.air.payload_bytes).context(ErrorKind::BadInput, path)
         })
         .transpose()?;
     let options = DesignOptions {
@@ -51,6 +51,7 @@ pub(super) fn read(arguments: &DesignArgs) -> Result<(Topology, DesignOptions)> 
         fault_tolerance: arguments.fault_tolerance.parse().context(ErrorKind::BadInput, "--fault-tolerance")?,
         ..DesignOptions::default()
     };
+    arguments.air.air_rate.map_or(Ok(()), |_| medium::check_shared(options.medium))?;
     Ok((topology, options))
 }
 

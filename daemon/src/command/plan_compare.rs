@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use mingle_net::multicast::AirForecast;
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result, plan};
 use mingle_planner::{
@@ -14,7 +15,7 @@ use mingle_planner::{
 use mingle_protocol::CodecChoice;
 
 use super::design_request;
-use crate::cli::PlanCompareArgs;
+use crate::cli::{AirArgs, PlanCompareArgs};
 use crate::out;
 
 /// Designs by every method and prints a line for each; refused ones have their reason below the table.
@@ -30,7 +31,7 @@ pub(super) fn execute(arguments: &PlanCompareArgs, json: bool) -> Result {
     }
     progress.finish_and_clear();
     let best = cheapest(&candidates, &options);
-    let traffic = TrafficColumns { codecs: &arguments.codec, payload_bytes: arguments.design.payload_bytes };
+    let traffic = TrafficColumns { codecs: &arguments.codec, air: arguments.design.air };
     if json {
         out::line(document(&candidates, best, &traffic));
         return Ok(());
@@ -136,21 +137,31 @@ fn of_load(plan: &Plan, cell: fn(RoundLoad) -> String) -> String {
     plan.round_load(FOUR_BITS).map_or_else(unknown, cell)
 }
 
-/// The columns requested by `--codec`: bytes of a round over all links, by codec.
+/// The columns requested by `--codec`, bytes of a round over all links by codec, and by `--air-rate`.
 struct TrafficColumns<'a> {
     codecs: &'a [CodecChoice],
-    /// The size of the model in f32.
-    payload_bytes: u64,
+    air: AirArgs,
 }
+
+/// The columns of `--air-rate`.
+const ON_AIR: [&str; 3] = ["ms/slot", "s/round", "s to 1e-2"];
 
 impl TrafficColumns<'_> {
     fn headings(&self) -> Vec<String> {
-        self.codecs.iter().map(|codec| format!("{codec} MB")).collect()
+        let bytes = self.codecs.iter().map(|codec| format!("{codec} MB"));
+        let on_air = ON_AIR.iter().filter(|_| self.air.air_rate.is_some()).map(|heading| (*heading).to_owned());
+        bytes.chain(on_air).collect()
+    }
+
+    /// The forecast of `plan` on the air, in the first codec.
+    fn air_forecast(&self, plan: &Plan) -> Option<AirForecast> {
+        let codec = self.codecs.first().copied().unwrap_or(CodecChoice::Auto);
+        self.air.forecast(plan, codec).ok().flatten()
     }
 
     /// Bytes of parameters that all nodes send in a round of `plan`, by codec.
     fn bytes_per_round(&self, plan: &Plan) -> Vec<(CodecChoice, Option<f64>)> {
-        let dimension = usize::try_from(self.payload_bytes / 4).unwrap_or(usize::MAX);
+        let dimension = usize::try_from(self.air.payload_bytes / 4).unwrap_or(usize::MAX);
         let rounds = plan.steps().len() as f64 / plan.round_length() as f64;
         // Without requested codecs nothing is computed.
         let schedule = if self.codecs.is_empty() { None } else { plan::schedule(plan).ok() };
@@ -165,7 +176,11 @@ impl TrafficColumns<'_> {
     fn cells(&self, plan: &Plan) -> Vec<String> {
         let cell =
             |(_, bytes): (CodecChoice, Option<f64>)| bytes.map_or_else(unknown, |bytes| format!("{:.2}", bytes / 1e6));
-        self.bytes_per_round(plan).into_iter().map(cell).collect()
+        let on_air = self.air_forecast(plan).map(|air| {
+            let agreed = air.seconds_to_1e_2.map_or_else(unknown, |seconds| format!("{seconds:.3}"));
+            [format!("{:.1}", 1e3 * air.seconds_per_slot), format!("{:.3}", air.seconds_per_round), agreed]
+        });
+        self.bytes_per_round(plan).into_iter().map(cell).chain(on_air.into_iter().flatten()).collect()
     }
 
     fn to_json(&self, plan: &Plan) -> serde_json::Value {
@@ -219,6 +234,7 @@ fn document(
             "round_length": plan.round_length(),
             "parameters": plan.parameters().iter().map(|(name, value)| (name.clone(), value.to_string().into())).collect::<serde_json::Map<_, _>>(),
             "bytes_per_round": traffic.to_json(plan),
+            "air": traffic.air_forecast(plan),
             "reconstructed_by_one": reconstruction::of_plan(plan, 1),
             "forecast": serde_json::from_str::<serde_json::Value>(&plan.forecast_to_json()).unwrap_or_default(),
         }),

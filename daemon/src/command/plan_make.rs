@@ -8,7 +8,8 @@ use mingle_peer::output_file::OutputFile;
 use mingle_peer::{Error, ErrorKind, Result, plan};
 use mingle_planner::{ExtraEdges, Method, Plan};
 
-use super::{design_request, plan_show::describe};
+use super::design_request;
+use super::plan_show::{describe, to_json};
 use crate::cli::PlanMakeArgs;
 use crate::out;
 
@@ -32,16 +33,20 @@ pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Result {
     if let Some(former) = arguments.design.topology.as_deref().and_then(former_plan) {
         plan::bind_as_in(&former, &mut made)?;
     }
+    let air = arguments.design.air.forecast(&made, arguments.codec)?;
     if let Some(output) = &output {
         output.write(made.to_json().as_bytes())?;
     }
     match (json, &arguments.output) {
-        (true, _) => out::line(made.forecast_to_json()),
+        (true, _) => out::line(to_json(&made, air.as_ref())),
         (false, Some(path)) => {
-            out::line(describe(&made));
+            out::line(describe(&made, air.as_ref()));
             remark!("wrote      {}", path.display());
         }
-        (false, None) => out::line(made.to_json().trim_end()),
+        (false, None) => {
+            out::line(made.to_json().trim_end());
+            air.iter().for_each(|air| remark!("air        {}", air.words()));
+        }
     }
     Ok(())
 }

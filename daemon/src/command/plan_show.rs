@@ -1,11 +1,12 @@
 //! `mingle plan show`: describes a plan for people, and prints its forecast for programs.
 
+use mingle_net::multicast::AirForecast;
 use mingle_peer::{Result, plan};
 use mingle_planner::{
     Medium, MixingStep, Parameter, Plan, digraph::Digraph, load::FOUR_BITS, reconstruction, resilience::Resilience,
 };
 
-use crate::cli::PlanFileArgs;
+use crate::cli::PlanShowArgs;
 use crate::out;
 
 /// The parameter in which `auto` records why it chose a design.
@@ -18,18 +19,24 @@ const LISTED_NAMES: usize = 4;
 const LISTED_STEPS: usize = 12;
 
 /// Reads, checks and describes a plan.
-pub(super) fn execute(arguments: &PlanFileArgs, json: bool) -> Result {
-    let plan = plan::read(&arguments.plan)?;
-    if json {
-        out::line(plan.forecast_to_json());
-    } else {
-        out::line(describe(&plan));
-    }
+pub(super) fn execute(arguments: &PlanShowArgs, json: bool) -> Result {
+    let plan = plan::read(&arguments.file.plan)?;
+    let air = arguments.air.forecast(&plan, arguments.codec)?;
+    out::line(if json { to_json(&plan, air.as_ref()) } else { describe(&plan, air.as_ref()) });
     Ok(())
 }
 
-/// A description of the plan in a few lines.
-pub(super) fn describe(plan: &Plan) -> String {
+/// The forecast of a plan as JSON, with that on the air as `air` where there is one.
+pub(super) fn to_json(plan: &Plan, air: Option<&AirForecast>) -> String {
+    let forecast = plan.forecast_to_json();
+    let Some(air) = air else { return forecast };
+    let Ok(mut object) = serde_json::from_str::<serde_json::Value>(&forecast) else { return forecast };
+    object["air"] = serde_json::json!(air);
+    object.to_string()
+}
+
+/// A description of the plan in a few lines, with the forecast on the air where there is one.
+pub(super) fn describe(plan: &Plan, air: Option<&AirForecast>) -> String {
     let forecast = plan.forecast();
     let number = |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |value| format!("{value:.4}"));
     let bound = plan.nodes().filter(|(_, peer)| peer.is_some()).count();
@@ -74,6 +81,7 @@ pub(super) fn describe(plan: &Plan) -> String {
     }
     lines.extend(load(plan));
     lines.extend(network(plan));
+    lines.extend(air.map(|air| format!("air        {}", air.words())));
     lines.extend(steps(plan));
     lines.join("\n")
 }

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod air_rate;
 mod audit;
 mod care;
 mod configuration;

@@ -179,6 +179,16 @@ fn start_at_rate(swarm: &PlannedSwarm, node: usize, rate: &str) -> RunningPeer {
     swarm.start_task(node, &[&task[..], &medium].concat())
 }
 
+/// The length of a slot that `plan show` forecasts for the model of [`start_at_rate`], in microseconds.
+fn planned_slot_us(swarm: &PlannedSwarm, rate: &str) -> u64 {
+    let object = |arguments: &[&str]| serde_json::from_str::<Value>(&stdout(&run(arguments))).unwrap();
+    let model = object(&["ckpt", "inspect", text(&swarm.home(0).join("model.safetensors")), "--json"]);
+    let bytes = (4 * model["parameters"].as_u64().unwrap()).to_string();
+    let air = ["--air-rate", rate, "--payload-bytes", &bytes, "--json"];
+    let forecast = object(&[&["plan", "show", text(&swarm.plan())], &air[..]].concat());
+    (1e6 * forecast["air"]["seconds_per_slot"].as_f64().unwrap()).round() as u64
+}
+
 #[test]
 fn with_a_rate_payloads_are_sent_in_the_slots_of_the_plan() {
     let swarm = dense(80);
@@ -187,9 +197,9 @@ fn with_a_rate_payloads_are_sent_in_the_slots_of_the_plan() {
     let slots: Vec<Value> = (0..NODES).map(|node| summary(&swarm, node)["multicast"]["slots"].clone()).collect();
     println!("{slots:#?}");
     let of = |slots: &Value, name: &str| slots[name].as_u64().unwrap();
-    let length_of_first = &slots[0]["slot_us"];
+    let planned = planned_slot_us(&swarm, "15mbit");
     for slots in &slots {
-        assert_eq!(&slots["slot_us"], length_of_first);
+        assert_eq!(of(slots, "slot_us"), planned, "`plan show --air-rate` forecasts the slots that peers keep");
         assert_eq!(of(slots, "refused_beacons"), 0);
         assert!(of(slots, "on_time") + of(slots, "late") >= 40, "most rounds of each peer are in slots: {slots:#}");
     }

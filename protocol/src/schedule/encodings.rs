@@ -26,6 +26,11 @@ impl Encodings {
         self.parcels.iter().map(|(codec, parcels)| parcels * codec.encoded_len(dimension) as u64).sum()
     }
 
+    /// Bytes of the parameters in the longest of them, for models of `dimension` parameters.
+    pub fn longest(&self, dimension: usize) -> usize {
+        self.parcels.keys().map(|codec| codec.encoded_len(dimension)).max().unwrap_or(0)
+    }
+
     /// The number of parcels, and the number of those in `codec`.
     pub fn share_in(&self, codec: Codec) -> (u64, u64) {
         (self.parcels.values().sum(), self.parcels.get(&codec).copied().unwrap_or_default())
