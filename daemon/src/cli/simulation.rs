@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use mingle_builtin::options::TrainingOptions;
 use mingle_lab::simulation::{BETWEEN_EVALUATIONS, Lie, MetricTarget};
+use mingle_net::multicast::AirRate;
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
 use mingle_protocol::MAX_DIMENSION;
@@ -74,6 +75,9 @@ pub(crate) struct SimulateArgs {
     /// The last rounds of so many: mix without training, as those of peers do, or train
     #[arg(long, value_enum, default_value_t = LastRounds::Mix, value_name = "mix|train", conflicts_with_all = ["trainer", "train_elsewhere"])]
     pub(crate) last_rounds: LastRounds,
+    /// The rate of a shared channel, such as 20mbit, to show how long all slots take there
+    #[arg(long, value_name = "RATE")]
+    pub(crate) air_rate: Option<AirRate>,
     /// The share of messages that is lost, each by itself
     #[arg(long, default_value_t = 0.0, value_name = "P")]
     pub(crate) loss: f64,
@@ -114,7 +118,7 @@ pub(crate) struct SimulateArgs {
 /// Arguments of `simulate` that training elsewhere cannot follow.
 const OF_BUILTIN_TRAINING: &[&[&str]] = &[
     &["model", "split", "augment", "learning_rate", "device", "test_samples", "target", "target_accuracy", "epochs"],
-    &["max_slots", "attack", "ledger", "threads"],
+    &["max_slots", "air_rate", "attack", "ledger", "threads"],
     &SamplesArgs::NAMES,
     &OptimizerArgs::NAMES,
 ];

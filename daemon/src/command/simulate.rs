@@ -15,7 +15,7 @@ use mingle_lab::simulation::{
 };
 use mingle_models::{Decay, SampleShape, Split, Task, Tokens};
 use mingle_peer::error::Context;
-use mingle_peer::{Error, ErrorKind, Result, encodings, plan, units};
+use mingle_peer::{Error, ErrorKind, Result, encodings, medium, plan, units};
 use mingle_planner::{DesignOptions, ExtraEdges, Method, Plan};
 use mingle_protocol::{ChosenCodec, Codec, CodecChoice, Robust};
 use serde::Serialize;
@@ -44,6 +44,9 @@ struct Report<'a> {
     stop: Stop,
     #[serde(flatten)]
     end: &'a SwarmProgress,
+    /// The time that these slots take on a shared channel of `--air-rate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds_on_air: Option<f64>,
     parcels: u64,
     lost_parcels: u64,
     /// Sum of the weights of all nodes.
@@ -87,6 +90,8 @@ fn train(arguments: &SimulateArgs, json: bool) -> Result {
         arguments.evaluate_every.unwrap_or_else(|| learners.rounds_between_evaluations(plan.local_steps()));
     let goal = Goal { evaluate_every, ..goal(arguments, rounds, learners.task())? };
     let chosen = codec(&plan, conditions, initial.len())?;
+    let on_air = |rate| medium::air_forecast(&plan, rate, CodecChoice::Fixed(chosen.codec), initial.len());
+    let air = arguments.air_rate.map(on_air).transpose()?;
     if !json {
         introduce(&plan, &learners, conditions)?;
         if conditions.momentum > 0.0 {
@@ -109,6 +114,7 @@ fn train(arguments: &SimulateArgs, json: bool) -> Result {
         momentum_across_rounds: conditions.momentum,
         stop,
         end,
+        seconds_on_air: air.map(|air| end.slots as f64 * air.seconds_per_slot),
         parcels: tally.parcels,
         lost_parcels: tally.lost_parcels,
         weight: tally.weight,
@@ -319,11 +325,12 @@ fn conclude(
         _ => format!("{} {:.3}", measured.score(), measured.mean_score().unwrap_or(f64::NAN)),
     };
     out::line(format!(
-        "{what} after {} slots: {} rounds, {:.2} epochs, {} on links",
+        "{what} after {} slots{}: {} rounds, {:.2} epochs, {:.1} MB on links",
         end.slots,
+        report.seconds_on_air.map_or_else(String::new, |seconds| format!(" ({seconds:.1} s on the air)")),
         end.round,
         end.epochs,
-        format_args!("{:.1} MB", units::megabytes(end.link_bytes))
+        units::megabytes(end.link_bytes)
     ));
     if report.lost_parcels > 0 {
         let share = report.lost_parcels as f64 / report.parcels as f64;

@@ -94,6 +94,22 @@ fn a_comparison_has_the_seconds_of_each_design() {
 }
 
 #[test]
+fn a_simulation_counts_the_seconds_of_its_slots() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = made(folder.path(), "nguyen-he", "broadcast");
+    let simulate = ["simulate", "--plan", text(&plan), "--model", "softmax", "--rounds", "2"];
+    let reports = stdout(&run(&[&simulate[..], &AIR[..2], &["--json"]].concat()));
+    let report: Value = serde_json::from_str(reports.lines().last().unwrap()).unwrap();
+    let bytes = (4 * report["parameters"].as_u64().unwrap()).to_string();
+    let forecast = object(&["plan", "show", text(&plan), "--air-rate", "10mbit", "--payload-bytes", &bytes]);
+    let slots = report["slots"].as_f64().unwrap();
+    assert!(slots > 0.0 && report["codec"] == "f32", "{report}");
+    assert_close(&report["seconds_on_air"], slots * forecast["air"]["seconds_per_slot"].as_f64().unwrap());
+    let shown = stdout(&run(&[&simulate[..], &AIR[..2]].concat()));
+    assert!(shown.contains(" s on the air): 2 rounds"), "{shown}");
+}
+
+#[test]
 fn a_rate_for_links_with_lines_of_their_own_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let plan = made(folder.path(), "exact-average", "point-to-point");
