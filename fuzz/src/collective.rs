@@ -4,7 +4,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use mingle_protocol::collective::{
-    Average, Collective, CollectiveSequence, Extreme, MessageEncoding, Extremum, Frame, ReliableChannel, SizeLimits, ReplicatedTable,
+    Average, Collective, CollectiveSequence, Extreme, Extremum, Frame, MessageEncoding, ReliableChannel,
+    ReplicatedTable, SizeLimits,
 };
 use mingle_protocol::{Mass, NodeId, Schedule, Step};
 

@@ -6,6 +6,7 @@
 
 pub mod collective;
 pub mod message_reader;
+pub mod multicast;
 pub mod patch;
 pub mod payload;
 pub mod plan;

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use mingle_planner::plan::{PlanDraft, StepDraft};
 use mingle_planner::{DesignOptions, Medium, Method, Parameter, Plan, Topology, WeightedLink, design};
 use mingle_protocol::collective::{
-    MessageEncoding, ExchangeMessage, FloodValue, Frame, ModularPartial, OperationMessage, TableRow, NewRows, SequenceMessage, Share,
+    ExchangeMessage, FloodValue, Frame, MessageEncoding, ModularPartial, NewRows, OperationMessage, SequenceMessage,
+    Share, TableRow,
 };
 use mingle_protocol::wire::encode;
 use mingle_protocol::{
-    Ack, Applied, Books, Chain, Codec, Envelope, Evidence, Fate, Generation, Hello, Incarnation, InBooks, LinkPositions, Mac,
-    Mass, Message, NodeId, OtherProcess, OutBooks, Owed, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload,
-    ProcessStatement, Record, ReferenceId, Sent, Signature, SignedIdentity, TaskDigest,
+    Ack, Applied, Books, Chain, Codec, Envelope, Evidence, Fate, Generation, Hello, InBooks, Incarnation,
+    LinkPositions, Mac, Mass, Message, NodeId, OtherProcess, OutBooks, Owed, PROTOCOL_VERSION, Parcel, ParcelHeader,
+    Payload, ProcessStatement, Record, ReferenceId, Sent, Signature, SignedIdentity, TaskDigest,
 };
 
 use crate::message_reader::bytes_of;
@@ -33,6 +34,7 @@ pub fn all() -> Vec<(&'static str, Seed<Vec<u8>>)> {
         bytes("message_reader", message_reader()),
         bytes("payload", payload()),
         bytes("patch", crate::patch::seeds()),
+        bytes("multicast", crate::multicast::seeds()),
         bytes("record", record()),
         bytes("collective", collective()),
         bytes("plan_postcard", plan_postcard()),
