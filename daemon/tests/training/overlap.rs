@@ -60,10 +60,13 @@ fn a_plan_that_does_not_average_exactly_in_every_round_is_named_and_mixes_first(
 }
 
 #[test]
-fn a_simulation_refuses_what_it_cannot_show() {
+fn a_simulation_and_a_demo_refuse_what_they_cannot_show() {
     let start = ["simulate", "--topology", "ring:n=6", "--rounds", "3"];
     let refused = |more: &[&str], words: &[&str]| assert_fails(&run(&[&start, more].concat()), 4, words);
     refused(&["--method", "d-psgd", "--overlap", "on"], &["does not average exactly", "--method exact-average"]);
     refused(&["--method", "exact-average", "--overlap", "on", "--ledger", "off"], &["without a ledger", "--overlap"]);
+    let folder = tempfile::tempdir().unwrap();
+    let demo = run(&["demo", "--overlap", "on", "--output", text(&folder.path().join("demo"))]);
+    assert_fails(&demo, 4, &["does not average exactly", "--method exact-average"]);
     assert_fails(&run(&["run", "--overlap", "auto"]), 2, &["auto", "there are off and on"]);
 }
