@@ -9,24 +9,25 @@
 //!
 //! A node of whose neighbours fewer than a third attack keeps at least half of its usual weight, as a part of that
 //! in the plan, and half of its usual pace once a third of the siege is over, skips no more rounds than it finishes, and
-//! does not end. Two kinds of plans protect its weight less. Where links go one way, a node cannot see what its receivers
-//! keep: it keeps a quarter, and with [`WaitPolicy::Async`] nothing is promised. In trees of exact averages each node but
-//! the root gives all it has in every round: it keeps a quarter too.
+//! does not end. Two kinds of plans protect its weight less. In trees of exact averages each node but the root gives all it
+//! has in every round: it keeps two fifths. Where links go one way, a node cannot see what its receivers keep: it keeps a
+//! quarter.
 
 use std::collections::BTreeSet;
 
 use super::error::SimError;
 use super::fault::Fault;
 use super::swarm::SimulatedSwarm;
-use crate::config::WaitPolicy;
 use crate::effect::NodeEvent;
 use crate::schedule::{NodeId, Schedule};
 use crate::time::Time;
 
 /// The part of its usual weight and pace that a sound node keeps.
 const KEPT: f64 = 0.5;
-/// The part of its usual weight that it keeps where links go one way, and in trees.
-const KEPT_AT_LEAST: f64 = 0.25;
+/// The part of its usual weight that it keeps in trees of exact averages.
+const KEPT_IN_TREES: f64 = 0.4;
+/// The part of its usual weight that it keeps where links go one way.
+const KEPT_ONE_WAY: f64 = 0.25;
 /// Rounds in a second that a node may skip beyond those that it finishes: one in five seconds.
 const LEAST_SKIPPED: f64 = 0.2;
 
@@ -80,7 +81,7 @@ impl Siege {
             }
             let usual = Course::of(swarm, id, self.warmed_up(), self.begins);
             let held = Course::of(swarm, id, self.settled(), self.ends);
-            if held.share < kept_weight(schedule, swarm.policy()) * usual.share.min(1.0) {
+            if held.share < kept_weight(schedule) * usual.share.min(1.0) {
                 return Err(SimError::Drained { now, id, share: held.share, usual: usual.share });
             }
             // One round more or less is no evidence.
@@ -97,12 +98,11 @@ impl Siege {
 }
 
 /// The part of its usual weight that a sound node keeps under a plan.
-fn kept_weight(schedule: &Schedule, policy: WaitPolicy) -> f64 {
-    match (schedule.is_reversible(), policy) {
-        (true, _) if schedule.hands_ratios_down() => KEPT_AT_LEAST,
-        (true, _) => KEPT,
-        (false, WaitPolicy::Async) => 0.0,
-        (false, _) => KEPT_AT_LEAST,
+fn kept_weight(schedule: &Schedule) -> f64 {
+    match (schedule.is_reversible(), schedule.hands_ratios_down()) {
+        (true, false) => KEPT,
+        (true, true) => KEPT_IN_TREES,
+        (false, _) => KEPT_ONE_WAY,
     }
 }
 

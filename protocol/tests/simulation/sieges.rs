@@ -73,6 +73,13 @@ fn in_trees_of_exact_averages_sound_nodes_keep_weight_and_pace_whatever_the_atta
 }
 
 #[test]
+fn where_links_go_both_ways_three_that_take_at_once_leave_nodes_half_of_their_weight() {
+    // Eleven neighbours, messages that are under way for more than a round, and one in ten lost: what three may be ahead is
+    // gone before anything is noticed.
+    assert_kept(&[(2_008_421, Misconduct::Take)], Schedule::is_reversible);
+}
+
+#[test]
 fn where_links_go_one_way_nodes_that_are_fed_by_starved_neighbours_keep_a_quarter() {
     // Neighbours that came to rest with nearly half of their weight, and a node that gets everything from one neighbour.
     let seeds = [(511_373, Misconduct::Take), (512_495, Misconduct::Take), (513_639, Misconduct::Take)];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Lie, SimulatedSwarm};
 use crate::audit::{AuditReport, audit};
-use crate::config::{Robust, WaitPolicy};
+use crate::config::Robust;
 use crate::effect::NodeEvent;
 use crate::ledger::LedgerSummary;
 use crate::message::Generation;
@@ -101,11 +101,6 @@ impl SimulatedSwarm {
     /// A living node.
     pub fn node(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(&id)
-    }
-
-    /// The wait of nodes for each other.
-    pub(in crate::sim) fn policy(&self) -> WaitPolicy {
-        self.config.policy
     }
 
     /// The first plan.
