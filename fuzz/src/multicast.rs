@@ -137,7 +137,7 @@ impl Receiver {
         assert!(self.store.is_over(sender, name) && self.store.take(sender, name).is_none(), "it is complete once");
     }
 
-    /// Offers the payload of the next step, as a node does that keeps the times it has heard.
+    /// Offers the payload of the next step, as a node does that has received times.
     fn transmit(&mut self) {
         self.step += 1;
         if let Some(window) = self.rhythm.offer(self.step, 1, Some(BETWEEN), self.now) {

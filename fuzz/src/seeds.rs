@@ -168,14 +168,10 @@ pub fn collective() -> Vec<Seed<Vec<u8>>> {
     let share = Share { round: 0, mass: Mass::from_units(1 << 38), values: vec![0.5, -2.0] };
     let best = FloodValue { round: 0, values: vec![(7.0, NodeId(0)), (-7.0, NodeId(2))] };
     let shared = SequenceMessage { operation: 1, payload: OperationMessage::Share(share.clone()) };
-    let exchanged = SequenceMessage {
-        operation: 2,
-        payload: OperationMessage::Exchange(ExchangeMessage { values: [1.0, 4.0].into() }),
-    };
-    let masked = SequenceMessage {
-        operation: 2,
-        payload: OperationMessage::ModularPartial(ModularPartial { is_whole: false, words: vec![1, u64::MAX] }),
-    };
+    let second = |payload| SequenceMessage { operation: 2, payload };
+    let exchanged = second(OperationMessage::Exchange(ExchangeMessage { values: [1.0, 4.0].into() }));
+    let partial = ModularPartial { is_whole: false, words: vec![1, u64::MAX] };
+    let masked = second(OperationMessage::ModularPartial(partial));
     let row = |id, payload: &[u8]| TableRow { id: NodeId(id), version: 300, payload: payload.into() };
     let rows = NewRows(vec![row(0, b"three"), row(2, b"")]);
     vec![

@@ -94,9 +94,6 @@ fn train(arguments: &SimulateArgs, json: bool) -> Result {
     let air = arguments.air_rate.map(on_air).transpose()?;
     if !json {
         introduce(&plan, &learners, conditions)?;
-        if conditions.momentum > 0.0 {
-            out::line(format!("momentum {} across rounds", conditions.momentum));
-        }
     }
     let (curve, stop) = goal
         .pursue(&mut *swarm, &mut learners, |progress| tell(progress, tokens, json))
@@ -242,6 +239,9 @@ fn introduce(plan: &Plan, learners: &Learners, conditions: Conditions) -> Result
         let momentum = conditions.momentum;
         let lines = encodings::introduce(&schedule, conditions.codec, task.parameter_count(), momentum);
         lines.iter().for_each(out::line);
+    }
+    if conditions.momentum > 0.0 {
+        out::line(format!("momentum {} across rounds", conditions.momentum));
     }
     Ok(())
 }
