@@ -14,7 +14,7 @@ use crate::filter::{LowPass, SpectrumCache};
 use crate::generator::below;
 use crate::interactions::{Interactions, bipartite_graph};
 use crate::loss::{MarginRule, RankingLoss};
-use crate::metrics::{K, Mean, RankingQuality, ndcg, recall, top};
+use crate::metrics::{K, Mean, RankingQuality, UserGroup, ndcg, recall, top};
 use crate::model::{RecommenderNetwork, RecommenderShape, read_scores};
 use crate::optimizer::RmsPropParameters;
 use crate::popularity::{BUCKETS, Example, Popularity, bucket};
@@ -43,6 +43,7 @@ pub struct RecommenderClient {
     user_buckets: Vec<usize>,
     item_buckets: Vec<usize>,
     is_popular: Vec<bool>,
+    groups: Vec<UserGroup>,
     shape: RecommenderShape,
     eigenvalues: Vec<f64>,
     network: RecommenderNetwork,
@@ -100,6 +101,7 @@ impl RecommenderClient {
             user_buckets: split.train.iter().map(|items| bucket(items.len())).collect(),
             item_buckets: item_degrees.iter().map(|degree| bucket(*degree)).collect(),
             is_popular: most_popular(&item_degrees),
+            groups: UserGroup::of_users(&split.train.iter().map(Vec::len).collect::<Vec<_>>()),
             popularity: Popularity::new(&mut dice),
             options,
             interactions,
@@ -287,7 +289,7 @@ impl RecommenderClient {
         for chunk in users.chunks(CHUNK) {
             let all = self.network.all_scores(&pooled, chunk, self.interactions.users().len())?;
             for (user, scores) in chunk.iter().zip(all) {
-                counted.add(&scores, *user as usize, &self.split, &self.is_popular);
+                counted.add(&scores, *user as usize, self);
             }
         }
         Ok(counted.quality())
@@ -351,6 +353,7 @@ struct Counted {
     ndcg: Mean,
     popular: Mean,
     rare: Mean,
+    of_users: [Mean; UserGroup::COUNT],
     is_recommended: Vec<bool>,
 }
 
@@ -363,18 +366,22 @@ impl Counted {
             ndcg: mean,
             popular: mean,
             rare: mean,
+            of_users: [mean; UserGroup::COUNT],
             is_recommended: vec![false; items],
         }
     }
 
-    fn add(&mut self, scores: &[f32], user: usize, split: &UserSplit, is_popular: &[bool]) {
+    fn add(&mut self, scores: &[f32], user: usize, client: &RecommenderClient) {
+        let RecommenderClient { split, is_popular, groups, .. } = client;
         let train = &split.train[user];
         let validation = &split.validation[user];
         let test = &split.test[user];
         self.validation.add(ndcg(&top(scores, &[train], K), validation, K));
         let ranking = top(scores, &[train, validation], K);
         self.recall.add(recall(&ranking, test, K));
-        self.ndcg.add(ndcg(&ranking, test, K));
+        let gain = ndcg(&ranking, test, K);
+        self.ndcg.add(gain);
+        self.of_users[groups[user] as usize].add(gain);
         for (mean, wanted) in [(&mut self.popular, true), (&mut self.rare, false)] {
             let group: Vec<u32> = test.iter().copied().filter(|item| is_popular[*item as usize] == wanted).collect();
             if !group.is_empty() {
@@ -394,6 +401,7 @@ impl Counted {
             coverage: has_any.then(|| covered as f64 / self.is_recommended.len().max(1) as f64),
             recall_popular: self.popular.value(),
             recall_rare: self.rare.value(),
+            ndcg_of_users: self.of_users.map(Mean::value),
         }
     }
 }

@@ -58,7 +58,7 @@ pub use filter::{LowPass, SpectrumCache};
 pub use generator::Planted;
 pub use interactions::{Form, Interactions, UnknownForm, bipartite_graph, read_interactions};
 pub use loss::{MarginRule, RankingLoss, angle, shifted_cosine};
-pub use metrics::{K, METRICS, RankingQuality, ndcg, recall, top};
+pub use metrics::{K, METRICS, RankingQuality, UserGroup, ndcg, recall, top};
 pub use partition::{DealOptions, GraphParts, MOST_PARTS, SLACK, co_cluster};
 pub use popularity::{BUCKETS, Example, Popularity, bucket};
 pub use recommender::{Recommendation, Recommender};

@@ -46,18 +46,67 @@ pub struct RankingQuality {
     pub recall_popular: Option<f64>,
     /// Recall of the test items among the other items.
     pub recall_rare: Option<f64>,
+    /// NDCG of the test items, by group of users.
+    #[serde(default)]
+    pub ndcg_of_users: [Option<f64>; UserGroup::COUNT],
 }
 
 /// The names of the measures, in the order of [`RankingQuality::values`].
-pub const METRICS: [&str; 6] =
-    ["validation_ndcg@20", "recall@20", "ndcg@20", "coverage@20", "recall@20_popular", "recall@20_rare"];
+pub const METRICS: [&str; 9] = [
+    "validation_ndcg@20",
+    "recall@20",
+    "ndcg@20",
+    "coverage@20",
+    "recall@20_popular",
+    "recall@20_rare",
+    "ndcg@20_tail",
+    "ndcg@20_mid",
+    "ndcg@20_head",
+];
 /// The number of ranks evaluated.
 pub const K: usize = 20;
 
 impl RankingQuality {
     /// The values in the order of [`METRICS`].
-    pub fn values(&self) -> [Option<f64>; 6] {
-        [self.validation_ndcg, self.recall, self.ndcg, self.coverage, self.recall_popular, self.recall_rare]
+    pub fn values(&self) -> [Option<f64>; METRICS.len()] {
+        let [tail, mid, head] = self.ndcg_of_users;
+        let Self { validation_ndcg, recall, ndcg, coverage, recall_popular, recall_rare, .. } = *self;
+        [validation_ndcg, recall, ndcg, coverage, recall_popular, recall_rare, tail, mid, head]
+    }
+}
+
+/// A group of a client's users by the number of interactions that they train on, as in Table 3 of Sim and Park: the half with
+/// the fewest, the next third, and the sixth with the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UserGroup {
+    /// The half with the fewest.
+    Tail,
+    /// The third between.
+    Mid,
+    /// The sixth with the most.
+    Head,
+}
+
+impl UserGroup {
+    /// The number of groups.
+    pub const COUNT: usize = 3;
+
+    /// The group of each user, by the number of interactions of each. Among equals the lower user counts as one with fewer.
+    ///
+    /// ```
+    /// use mingle_recommend::UserGroup::{self, Head, Mid, Tail};
+    /// assert_eq!(UserGroup::of_users(&[9, 1, 2, 30, 3, 8]), [Mid, Tail, Tail, Head, Tail, Mid]);
+    /// ```
+    pub fn of_users(interactions: &[usize]) -> Vec<Self> {
+        let users = interactions.len();
+        let mut order: Vec<usize> = (0..users).collect();
+        order.sort_by_key(|user| (interactions[*user], *user));
+        let mut groups = vec![Self::Head; users];
+        let tail = users.div_ceil(2);
+        let mid = (5 * users).div_ceil(6);
+        order[..mid].iter().for_each(|user| groups[*user] = Self::Mid);
+        order[..tail].iter().for_each(|user| groups[*user] = Self::Tail);
+        groups
     }
 }
 

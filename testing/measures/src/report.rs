@@ -12,7 +12,7 @@ const LIMITS: [(&str, f64, f64); 6] = [
     ("public", 0.0, 0.0),
     ("shared", 3.0, 3.0),
     ("circle", 0.0, 0.0),
-    ("tokens", 60.0, 73.0),
+    ("tokens", 60.0, 71.0),
     ("let", 50.0, 50.0),
     ("assignment", 0.0, 7.0),
 ];

@@ -14,7 +14,7 @@ pub(super) fn execute(options: &ProblemOptions, json: bool) -> Result {
 }
 
 fn print(report: &RoundsReport, demo: &RecommendationDemo) -> Result {
-    out::line(format!("\n{}\n\n{}", report.means_table(demo.ways(), &METRICS[1..]), report.end()));
+    out::line(format!("\n{}\n\n{}", report.means_table(demo.ways(), &METRICS[1..6]), report.end()));
     let recommender = demo.recommender()?;
     let folder = demo.output().root().display();
     out::line(format!(
