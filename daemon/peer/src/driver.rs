@@ -258,6 +258,7 @@ impl<'a> Driver<'a> {
             tokio::select! {
                 event = receivers.next() => self.on_event(event?, receivers).await?,
                 () = sleep_until(self.wake_at()) => self.feed(Input::Tick)?,
+                () = sleep_until(self.shows_again_at()) => {}
                 _ = notice.tick() => self.notice_waiting(),
                 _ = look.tick(), if !self.joined => self.look_for_the_missing(),
             }

@@ -14,6 +14,7 @@ pub mod node_warnings;
 pub mod openmetrics;
 pub mod overlap;
 pub mod results;
+pub mod snapshot_pace;
 pub mod status;
 pub mod stop;
 pub mod warnings;

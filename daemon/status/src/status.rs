@@ -148,6 +148,13 @@ pub enum PeerState {
     Failed,
 }
 
+impl PeerState {
+    /// Returns `true` while the peer trains and mixes.
+    pub fn is_under_way(self) -> bool {
+        matches!(self, Self::Training | Self::WaitingForNeighbours)
+    }
+}
+
 /// Facts about the plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanFacts {

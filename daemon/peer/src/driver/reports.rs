@@ -24,7 +24,9 @@ const NOTHING_TO_GO_ON_WITH: &str = "all neighbours have stopped, and one of the
 
 impl Driver<'_> {
     pub(super) fn on_node_event(&mut self, event: NodeEvent) -> Result {
-        self.watching.note();
+        if !matches!(event, NodeEvent::RoundFinished(_)) {
+            self.watching.note();
+        }
         match event {
             NodeEvent::Started { .. } => {
                 if self.parts.config.durability == Durability::Off {

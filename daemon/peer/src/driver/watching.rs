@@ -8,6 +8,7 @@ use mingle_net::neighbour_table::NeighbourTable;
 use mingle_protocol::{InputFault, NeighbourView, Node, NodeId, NodeState, Robust, RoundReport};
 use mingle_status::latest_rounds::{FEWEST_ROUNDS, contraction, keep_latest, mean, median};
 use mingle_status::node_warnings::in_words;
+use mingle_status::snapshot_pace::SnapshotPace;
 
 use super::Driver;
 use crate::membership::RoundCosts;
@@ -17,9 +18,6 @@ use crate::status::{
     RobustReceiving, Weight,
 };
 use crate::training::Evaluation;
-
-/// Interval at which small changes, such as acknowledgements, are shown.
-const SMALL_CHANGES: Duration = Duration::from_millis(250);
 
 /// State that the driver keeps for its snapshots.
 pub(super) struct Watching {
@@ -34,10 +32,7 @@ pub(super) struct Watching {
     evaluation: Option<Evaluated>,
     /// The last round trip to each neighbour, by its PeerId.
     round_trips: BTreeMap<String, Duration>,
-    /// Set when something happened that is not shown yet.
-    is_stale: bool,
-    shown_at: Option<Instant>,
-    shown_state: Option<PeerState>,
+    snapshots: SnapshotPace,
 }
 
 impl Watching {
@@ -50,9 +45,7 @@ impl Watching {
             weight: None,
             evaluation: None,
             round_trips: BTreeMap::new(),
-            is_stale: true,
-            shown_at: None,
-            shown_state: None,
+            snapshots: SnapshotPace::default(),
         }
     }
 
@@ -78,7 +71,7 @@ impl Watching {
 
     /// Notes a change that should be shown at once.
     pub(super) fn note(&mut self) {
-        self.is_stale = true;
+        self.snapshots.note();
     }
 
     pub(super) fn note_round(&mut self, report: &RoundReport) {
@@ -87,7 +80,7 @@ impl Watching {
             keep_latest(&mut self.disagreements, (report.round, disagreement));
         }
         self.weight = Some(weight(report.mass.units(), report.stationary_weight));
-        self.is_stale = true;
+        self.snapshots.note_round();
     }
 
     /// Records the time that `steps` local steps took together.
@@ -97,12 +90,7 @@ impl Watching {
 
     pub(super) fn note_evaluation(&mut self, round: u64, evaluation: &Evaluation) {
         self.evaluation = Some(Evaluated::new(round, evaluation.metrics.clone()));
-        self.is_stale = true;
-    }
-
-    fn is_due(&self, state: PeerState) -> bool {
-        let waited = self.shown_at.is_none_or(|at| at.elapsed() >= SMALL_CHANGES);
-        self.is_stale || waited || self.shown_state != Some(state)
+        self.snapshots.note();
     }
 
     fn round_trip_ms(&self, node: NodeId) -> Option<f64> {
@@ -170,15 +158,14 @@ impl Driver<'_> {
         Some(RoundCosts { local_step_s: local_step.as_secs_f64(), exchange_s: exchanges * slowest })
     }
 
-    /// Publishes a new snapshot if it contains anything new.
+    /// Publishes a new snapshot if one is due.
     pub(super) fn show(&mut self) {
         let state = self.state();
-        if !self.watching.is_due(state) {
+        let now = Instant::now();
+        if !self.watching.snapshots.is_due(state, now) {
             return;
         }
-        self.watching.is_stale = false;
-        self.watching.shown_state = Some(state);
-        self.watching.shown_at = Some(Instant::now());
+        self.watching.snapshots.note_shown(state, now);
         let traffic = self.member.traffic();
         let group = self.member.connections.group();
         let followers = self.member.followers.count();
@@ -198,9 +185,8 @@ impl Driver<'_> {
             status.followers = followers;
             status.round = self.rounds;
             status.rounds = last_round;
-            status.eta_s = mean(&watching.pace)
-                .filter(|_| is_under_way(state))
-                .map(|pace| pace * crate::units::count(rounds_left));
+            let pace = mean(&watching.pace).filter(|_| state.is_under_way());
+            status.eta_s = pace.map(|pace| pace * crate::units::count(rounds_left));
             status.weight = last_weight.unwrap_or_else(settled);
             status.evaluation.clone_from(&watching.evaluation);
             (status.local_step_s, status.exchange_s) =
@@ -222,6 +208,11 @@ impl Driver<'_> {
         });
     }
 
+    /// The time of the next snapshot, if a round is not shown yet.
+    pub(super) fn shows_again_at(&self) -> Option<Instant> {
+        self.watching.snapshots.next_at(self.state())
+    }
+
     /// Publishes the last snapshot, once the loop has ended.
     pub(super) fn show_end(&mut self, evaluation: &Evaluation) {
         self.watching.note_evaluation(self.rounds, evaluation);
@@ -240,10 +231,6 @@ fn state(node: &Node, stopping: bool) -> PeerState {
         NodeState::AwaitingRoom | NodeState::AwaitingParcels if !stopping => PeerState::WaitingForNeighbours,
         _ => PeerState::Draining,
     }
-}
-
-fn is_under_way(state: PeerState) -> bool {
-    matches!(state, PeerState::Training | PeerState::WaitingForNeighbours)
 }
 
 fn weight(units: u64, stationary: f64) -> Weight {
