@@ -226,7 +226,7 @@ fn entry(kind: u8, object: u8, content: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// What a receiver makes of the packets of a series.
+    /// The meanings of the packets of a series, for a new receiver.
     fn meanings(series: &[u8]) -> Vec<PacketMeaning> {
         let mut receiver = Receiver::new();
         let mut meanings = Vec::new();

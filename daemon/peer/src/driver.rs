@@ -9,6 +9,7 @@ mod ordering;
 mod replanning;
 mod reports;
 mod steering;
+mod waking;
 mod watching;
 
 pub(crate) use ending::before_the_model;
@@ -40,6 +41,7 @@ use crate::training::{BestModel, Evaluation, MomentumOfPeer, PrivacySpending};
 use divergence::Divergence;
 use ending::FinalEvaluation;
 use missing::MissingNeighbours;
+use waking::sleep_until;
 use watching::Watching;
 
 /// Interval between checks for missing neighbours.
@@ -205,6 +207,7 @@ impl<'a> Driver<'a> {
     /// stopping at once.
     pub(crate) async fn run(mut self, receivers: &mut EventReceivers) -> Result<Finished> {
         if let Err(failure) = self.take_part(receivers).await {
+            self.show_now();
             if failure.is(ErrorKind::Refused) {
                 self.take_leave(receivers).await;
             }
@@ -365,12 +368,6 @@ impl<'a> Driver<'a> {
     fn now(&self) -> Time {
         Time(u64::try_from(self.member.started.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
-
-    /// The time at which the node needs a tick.
-    fn wake_at(&self) -> Option<Instant> {
-        let deadline = self.node.next_deadline()?;
-        self.member.started.checked_add(Duration::from_micros(deadline.micros()))
-    }
 }
 
 /// The configuration with the model that a node begins with.
@@ -389,12 +386,5 @@ fn link_input(peer: NodeId, change: LinkChange) -> Option<Input> {
         LinkChange::None => None,
         LinkChange::Up => Some(Input::LinkUp { peer }),
         LinkChange::Down => Some(Input::LinkDown { peer }),
-    }
-}
-
-async fn sleep_until(instant: Option<Instant>) {
-    match instant {
-        Some(instant) => tokio::time::sleep_until(instant.into()).await,
-        None => std::future::pending().await,
     }
 }

@@ -30,7 +30,7 @@ impl CommunicationArgs {
 /// The medium of payloads, of `run` and `demo`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MediumArgs {
-    /// The medium of models: unicast on the stream of each link, or once for all neighbours that hear it by multicast, multicast%INTERFACE, multicast:GROUP:PORT or multicast:GROUP:PORT%INTERFACE (docs/broadcast.md)
+    /// The medium of models: unicast on the stream of each link, or once for all neighbours that hear it by multicast, multicast%INTERFACE, multicast:GROUP:PORT or multicast:GROUP:PORT%INTERFACE (docs/broadcast.md) [default interface of a demo: loopback]
     #[arg(long, default_value_t = PayloadMedium::Unicast, value_name = "MEDIUM")]
     pub(crate) medium: PayloadMedium,
     /// Rate of multicast of each peer, such as 20mbit [default: adapts to what neighbours lose]

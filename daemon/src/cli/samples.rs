@@ -14,7 +14,8 @@ pub(crate) struct SamplesArgs {
     #[arg(long, default_value_t = ObjectiveKind::Classification, value_name = "TASK")]
     pub(crate) task: ObjectiveKind,
     /// Weight of a site's changes relative to those of others: equal, samples (in proportion to its training samples),
-    /// or samples:N, where a site of N samples counts as with equal; all peers must agree [samples in one process: N is the mean]
+    /// or samples:N, where a site of N samples counts as with equal; all peers must agree [samples: N is the mean, where the
+    /// sites are known]
     #[arg(long, default_value_t = WeightChoice::Equal, value_name = "WEIGHT")]
     pub(crate) weight: WeightChoice,
     /// Samples in a gradient step

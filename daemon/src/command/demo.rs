@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use mingle_demo::{CheckedTraining, PeerProgram};
 use mingle_peer::error::Context;
-use mingle_peer::{Error, ErrorKind, Result, encodings, overlap, plan};
+use mingle_peer::{Error, ErrorKind, Result, encodings, plan};
 use mingle_protocol::{Codec, CodecChoice};
 
 use crate::cli::DemoArgs;
@@ -34,9 +34,6 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
         let demo = checked.make_folder()?;
         let progress = Arc::new(Progress::start(&options, demo.plan(), json));
         let schedule = plan::schedule(demo.plan())?;
-        if let Some(objection) = overlap::objection(&schedule, options.overlap) {
-            return Err(Error::new(ErrorKind::BadInput, objection).hint("add --method exact-average"));
-        }
         let momentum = plan::momentum(options.momentum_across_rounds, demo.plan())?;
         let codec = encodings::introduce(&schedule, options.codec, demo.parameter_count()?, momentum);
         codec.iter().for_each(|line| progress.note(line));

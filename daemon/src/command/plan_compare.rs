@@ -176,7 +176,8 @@ impl TrafficColumns<'_> {
     fn cells(&self, plan: &Plan) -> Vec<String> {
         let cell =
             |(_, bytes): (CodecChoice, Option<f64>)| bytes.map_or_else(unknown, |bytes| format!("{:.2}", bytes / 1e6));
-        let on_air = self.air_forecast(plan).map(|air| {
+        let on_air = self.air.air_rate.map(|_| {
+            let Some(air) = self.air_forecast(plan) else { return ON_AIR.map(|_| unknown()) };
             let agreed = air.seconds_to_1e_2.map_or_else(unknown, |seconds| format!("{seconds:.3}"));
             [format!("{:.1}", 1e3 * air.seconds_per_slot), format!("{:.3}", air.seconds_per_round), agreed]
         });

@@ -32,7 +32,7 @@ pub(super) fn to_json(plan: &Plan, air: Option<&AirForecast>) -> String {
     let Some(air) = air else { return forecast };
     let Ok(mut object) = serde_json::from_str::<serde_json::Value>(&forecast) else { return forecast };
     object["air"] = serde_json::json!(air);
-    object.to_string()
+    format!("{object:#}")
 }
 
 /// A description of the plan in a few lines, with the forecast on the air where there is one.

@@ -19,7 +19,7 @@ fn made(folder: &Path, method: &str, medium: &str) -> PathBuf {
     path
 }
 
-/// What a command prints as JSON.
+/// The JSON that a command prints.
 fn object(arguments: &[&str]) -> Value {
     let output = run(&[arguments, &["--json"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));

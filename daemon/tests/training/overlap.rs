@@ -66,7 +66,9 @@ fn a_simulation_and_a_demo_refuse_what_they_cannot_show() {
     refused(&["--method", "d-psgd", "--overlap", "on"], &["does not average exactly", "--method exact-average"]);
     refused(&["--method", "exact-average", "--overlap", "on", "--ledger", "off"], &["without a ledger", "--overlap"]);
     let folder = tempfile::tempdir().unwrap();
-    let demo = run(&["demo", "--overlap", "on", "--output", text(&folder.path().join("demo"))]);
+    let output = folder.path().join("demo");
+    let demo = run(&["demo", "--overlap", "on", "--output", text(&output)]);
     assert_fails(&demo, 4, &["does not average exactly", "--method exact-average"]);
+    assert!(!output.exists(), "a demo that is refused writes nothing");
     assert_fails(&run(&["run", "--overlap", "auto"]), 2, &["auto", "there are off and on"]);
 }

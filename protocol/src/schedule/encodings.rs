@@ -26,7 +26,7 @@ impl Encodings {
         self.parcels.iter().map(|(codec, parcels)| parcels * codec.encoded_len(dimension) as u64).sum()
     }
 
-    /// Bytes of the parameters in the longest of them, for models of `dimension` parameters.
+    /// Bytes of the parameters in the longest of them, for models of `dimension` parameters. Keyframes are no part of it.
     pub fn longest(&self, dimension: usize) -> usize {
         self.parcels.keys().map(|codec| codec.encoded_len(dimension)).max().unwrap_or(0)
     }

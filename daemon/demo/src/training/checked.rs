@@ -3,7 +3,7 @@
 use mingle_builtin::limits;
 use mingle_builtin::options::parse_policy;
 use mingle_builtin::task::{self, TaskSamples};
-use mingle_peer::{Error, ErrorKind, Result};
+use mingle_peer::{Error, ErrorKind, Result, overlap};
 use mingle_planner::{DesignOptions, Plan};
 
 use super::TrainingDemo;
@@ -47,6 +47,9 @@ impl CheckedTraining {
         parse_policy(&options.wait)?;
         let plan = make_plan(&options)?;
         mingle_peer::plan::momentum(options.momentum_across_rounds, &plan)?;
+        if let Some(objection) = overlap::objection(&mingle_peer::plan::schedule(&plan)?, options.overlap) {
+            return Err(Error::new(ErrorKind::BadInput, objection).hint("add --method exact-average"));
+        }
         let output = Output::at(&options.output)?;
         Ok(Self { options, parts, plan, output, kills })
     }

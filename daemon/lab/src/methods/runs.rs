@@ -13,7 +13,7 @@ use crate::evaluation::{Keyed, SuiteError};
 use crate::solving::{Conditions, SwarmError, learn_here};
 
 /// The version of results: those of another version are run again.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const SCHEMA: &str = "mingle.method-run/1";
 
 /// One problem with one method and one seed.

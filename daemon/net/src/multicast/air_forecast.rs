@@ -7,7 +7,8 @@ use super::{AirRate, PACKET_BYTES, SlotLength};
 /// The time that a plan takes on a shared channel where payloads go in its slots, without the pauses in which peers train.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct AirForecast {
-    /// Bytes of the longest payload, after which slots have their length.
+    /// Bytes of the longest payload once references are in common, after which slots have their length; keyframes are longer,
+    /// and take several.
     pub payload_bytes: usize,
     /// Length of a slot: that which peers keep at this rate.
     pub seconds_per_slot: f64,

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use mingle_net::edge::EdgeHandle;
 
-use super::{Driver, sleep_until};
+use super::Driver;
+use super::waking::sleep_until;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event_loop::{EventReceivers, LoopEvent};
 use crate::records::{Ending, Written};

@@ -24,9 +24,7 @@ const NOTHING_TO_GO_ON_WITH: &str = "all neighbours have stopped, and one of the
 
 impl Driver<'_> {
     pub(super) fn on_node_event(&mut self, event: NodeEvent) -> Result {
-        if !matches!(event, NodeEvent::RoundFinished(_)) {
-            self.watching.note();
-        }
+        self.watching.note_event(&event);
         match event {
             NodeEvent::Started { .. } => {
                 if self.parts.config.durability == Durability::Off {

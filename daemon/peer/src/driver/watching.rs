@@ -1,11 +1,11 @@
-//! The driver's view of the node: a new snapshot whenever something happened that a person would want to see.
+//! The driver's view of the node: snapshots for people, at the pace of [`SnapshotPace`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
 use mingle_net::neighbour_table::NeighbourTable;
-use mingle_protocol::{InputFault, NeighbourView, Node, NodeId, NodeState, Robust, RoundReport};
+use mingle_protocol::{InputFault, NeighbourView, Node, NodeEvent, NodeId, NodeState, Robust, RoundReport};
 use mingle_status::latest_rounds::{FEWEST_ROUNDS, contraction, keep_latest, mean, median};
 use mingle_status::node_warnings::in_words;
 use mingle_status::snapshot_pace::SnapshotPace;
@@ -72,6 +72,13 @@ impl Watching {
     /// Notes a change that should be shown at once.
     pub(super) fn note(&mut self) {
         self.snapshots.note();
+    }
+
+    /// Notes an event of the node. All but rounds are shown at once.
+    pub(super) fn note_event(&mut self, event: &NodeEvent) {
+        if !matches!(event, NodeEvent::RoundFinished(_)) {
+            self.note();
+        }
     }
 
     pub(super) fn note_round(&mut self, report: &RoundReport) {
@@ -156,6 +163,12 @@ impl Driver<'_> {
         let slowest = self.node.neighbour_views().filter_map(exchange).reduce(f64::max)?;
         let exchanges = crate::units::count(self.parts.config.schedule.round_length());
         Some(RoundCosts { local_step_s: local_step.as_secs_f64(), exchange_s: exchanges * slowest })
+    }
+
+    /// Publishes a new snapshot at once.
+    pub(super) fn show_now(&mut self) {
+        self.watching.note();
+        self.show();
     }
 
     /// Publishes a new snapshot if one is due.
