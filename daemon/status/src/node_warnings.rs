@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::warnings::Source;
-use mingle_protocol::{NodeEvent, NodeId, Suspension};
+use mingle_protocol::{InputFault, NodeEvent, NodeId, Suspension};
 
 /// The way back to exact weights after a member has taken some.
 #[derive(Clone, Copy)]
@@ -99,6 +99,15 @@ pub fn source_of(event: &NodeEvent) -> Source {
             Source::Neighbour(*peer)
         }
         _ => Source::Own,
+    }
+}
+
+/// The name of a fault, as in JSON.
+pub fn fault_name(fault: InputFault) -> String {
+    match serde_json::to_value(fault) {
+        Ok(serde_json::Value::String(name)) => name,
+        // Every fault is a plain name.
+        _ => format!("{fault:?}"),
     }
 }
 

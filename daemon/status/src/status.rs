@@ -184,6 +184,22 @@ pub struct Weight {
     pub share: Option<f64>,
 }
 
+impl Weight {
+    /// A weight in units, where a settled swarm has `stationary`, which is not finite where it is unknown.
+    ///
+    /// ```
+    /// use mingle_status::status::Weight;
+    /// assert_eq!(Weight::of(1 << 39, 0.25).share, Some(2.0));
+    /// assert_eq!(Weight::of(1 << 40, 0.0).share, None);
+    /// ```
+    pub fn of(units: u64, stationary: f64) -> Self {
+        let value = mingle_home::units::weight(units);
+        let stationary = Some(stationary).filter(|stationary| stationary.is_finite());
+        let share = stationary.filter(|stationary| *stationary > 0.0).map(|stationary| value / stationary);
+        Self { units, value, stationary, share }
+    }
+}
+
 /// The program that trains for a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrainerStatus {

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
 use mingle_net::neighbour_table::NeighbourTable;
-use mingle_protocol::{InputFault, NeighbourView, Node, NodeEvent, NodeId, NodeState, Robust, RoundReport};
+use mingle_protocol::{NeighbourView, Node, NodeEvent, NodeId, NodeState, Robust, RoundReport};
 use mingle_status::latest_rounds::{FEWEST_ROUNDS, contraction, keep_latest, mean, median};
-use mingle_status::node_warnings::in_words;
+use mingle_status::node_warnings::{fault_name, in_words};
 use mingle_status::snapshot_pace::SnapshotPace;
 
 use super::Driver;
@@ -86,7 +86,7 @@ impl Watching {
         if let Some(disagreement) = report.disagreement.filter(|value| value.is_finite()) {
             keep_latest(&mut self.disagreements, (report.round, disagreement));
         }
-        self.weight = Some(weight(report.mass.units(), report.stationary_weight));
+        self.weight = Some(Weight::of(report.mass.units(), report.stationary_weight));
         self.snapshots.note_round();
     }
 
@@ -186,7 +186,7 @@ impl Driver<'_> {
         let links = &self.member.connections.links;
         let watching = &self.watching;
         let config = &self.parts.config;
-        let settled = || weight(node.mass().units(), config.schedule.stationary_weight(node.id(), node.step()));
+        let settled = || Weight::of(node.mass().units(), config.schedule.stationary_weight(node.id(), node.step()));
         let last_weight =
             watching.weight.filter(|_| !matches!(state, PeerState::Draining | PeerState::Done | PeerState::Stopped));
         let last_round = self.last_round();
@@ -216,7 +216,7 @@ impl Driver<'_> {
             status.momentum_across_rounds = Some(self.parts.momentum.taken());
             status.overlap = OverlapTaken::of(node);
             status.incarnation = config.identity.incarnation;
-            status.refusals = node.refusals().map(|(fault, count)| (name(fault), count)).collect();
+            status.refusals = node.refusals().map(|(fault, count)| (fault_name(fault), count)).collect();
             status.neighbours = node.neighbour_views().map(|view| watching.neighbour(&view, node, links)).collect();
         });
     }
@@ -243,33 +243,5 @@ fn state(node: &Node, stopping: bool) -> PeerState {
         NodeState::Training => PeerState::Training,
         NodeState::AwaitingRoom | NodeState::AwaitingParcels if !stopping => PeerState::WaitingForNeighbours,
         _ => PeerState::Draining,
-    }
-}
-
-fn weight(units: u64, stationary: f64) -> Weight {
-    let value = crate::units::weight(units);
-    let stationary = Some(stationary).filter(|stationary| stationary.is_finite());
-    let share = stationary.filter(|stationary| *stationary > 0.0).map(|stationary| value / stationary);
-    Weight { units, value, stationary, share }
-}
-
-/// The name of a fault, as in JSON.
-fn name(fault: InputFault) -> String {
-    match serde_json::to_value(fault) {
-        Ok(serde_json::Value::String(name)) => name,
-        // Every fault is a plain name.
-        _ => format!("{fault:?}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn a_weight_without_a_stationary_one_has_no_share() {
-        assert_eq!(weight(1 << 39, 0.25).share, Some(2.0));
-        assert_eq!(weight(1 << 40, 0.0).share, None);
     }
 }
