@@ -16,7 +16,7 @@ pub(crate) use ending::before_the_model;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use libp2p::identity::Keypair;
 use mingle_net::neighbour_table::LinkChange;
