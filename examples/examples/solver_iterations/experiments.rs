@@ -3,8 +3,8 @@
 use mingle_home::error::Context;
 use mingle_home::{ErrorKind, Result};
 use mingle_planner::{DesignOptions, Medium, Method, Topology};
-use mingle_solver::experiments::{SharedBudgets, SharedModel};
-use mingle_solver::{Constraint, DistanceMetric, Mixing, NidsNode, SolverNode, solve};
+use mingle_solver::experiments::{BUDGETS, SharedBudgets, SharedModel};
+use mingle_solver::{DistanceMetric, Mixing, NidsNode, SolverNode, solve};
 use mingle_solving::symmetric_rows;
 
 /// Nodes, variables, disturbance and weight of the second experiment.
@@ -88,12 +88,12 @@ fn primal_dual(problem: &SharedBudgets, step: f64, least: f64) -> Vec<f64> {
     let iteration = |_| {
         let mut gradient: Vec<f64> = x.iter().zip(&problem.wishes).map(|(x, wish)| x - wish).collect();
         for (clique, price) in problem.cliques.iter().zip(&prices) {
-            let slope = clique.slope(clique.members.iter().map(|&node| x[node]));
-            clique.members.iter().for_each(|&node| gradient[node] += slope + price);
+            let numbers: Vec<&[f64]> = clique.members.iter().map(|&node| &x[node..=node]).collect();
+            let slopes = clique.gradient(&numbers);
+            clique.members.iter().zip(slopes).for_each(|(&node, slope)| gradient[node] += slope[0] + price);
         }
         x.iter_mut().zip(&gradient).for_each(|(x, gradient)| *x = (*x - step * gradient).max(0.0));
-        for (clique, price) in problem.cliques.iter().zip(&mut prices) {
-            let Constraint::Sum(budget) = clique.constraint else { continue };
+        for ((clique, price), budget) in problem.cliques.iter().zip(&mut prices).zip(BUDGETS) {
             *price += step * (clique.members.iter().map(|&node| x[node]).sum::<f64>() - budget);
         }
         distance(problem.objective(&x), least)

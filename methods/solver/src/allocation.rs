@@ -11,10 +11,11 @@
 mod feasibility;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::{Bounds, CliqueCost, CliqueTerm, ConsensusTerms, Constraint, PricedQuadratic};
+use crate::{Bounds, CliqueCost, CliqueCoupling, CliqueTerm, ConsensusTerms, MeanCost, PricedQuadratic, SumTo};
 
 /// The largest absolute value in a problem: squares and sums stay far from the largest f64.
 const LARGEST: f64 = 1e100;
@@ -42,14 +43,45 @@ impl Default for Preference {
 }
 
 impl Preference {
+    /// Checks the preference of the node of this name.
+    ///
+    /// # Errors
+    ///
+    /// A number that is not finite or makes the problem non-convex, or bounds without a number between them.
+    pub fn check(&self, node: &str) -> Result<(), AllocationError> {
+        let Self { weight, wish, price, lower, upper } = *self;
+        let of = || format!("node {node}");
+        number(of, "weight", weight, WantedRange::NotNegative)?;
+        number(of, "wish", wish, WantedRange::Finite)?;
+        number(of, "price", price, WantedRange::Finite)?;
+        number(of, "lower", lower, WantedRange::Bound)?;
+        number(of, "upper", upper, WantedRange::Bound)?;
+        if lower > upper || lower == f64::INFINITY || upper == f64::NEG_INFINITY {
+            return Err(AllocationError::Bounds { node: node.to_owned(), lower, upper });
+        }
+        Ok(())
+    }
+
+    /// The terms of a node with a number of several components, and a preference for each.
+    #[must_use]
+    pub fn terms_of(components: &[Self]) -> ConsensusTerms {
+        let smooth: Vec<PricedQuadratic> = components.iter().map(Self::smooth).collect();
+        let nonsmooth: Vec<Bounds> = components.iter().map(Self::bounds).collect();
+        ConsensusTerms { smooth: Box::new(smooth), nonsmooth: Box::new(nonsmooth) }
+    }
+
+    fn smooth(&self) -> PricedQuadratic {
+        PricedQuadratic { weight: self.weight, target: self.wish, price: self.price }
+    }
+
+    fn bounds(&self) -> Bounds {
+        Bounds { lower: self.lower, upper: self.upper }
+    }
+
     /// The node's terms of the problem.
     #[must_use]
     pub fn terms(&self) -> ConsensusTerms {
-        let Self { weight, wish, price, lower, upper } = *self;
-        ConsensusTerms {
-            smooth: Box::new(PricedQuadratic { weight, target: wish, price }),
-            nonsmooth: Box::new(Bounds { lower, upper }),
-        }
+        ConsensusTerms { smooth: Box::new(self.smooth()), nonsmooth: Box::new(self.bounds()) }
     }
 }
 
@@ -186,11 +218,10 @@ impl Budgets {
         let term = |clique: &SharingClique| CliqueTerm {
             members: clique.members.iter().copied().collect(),
             memberships: clique.members.iter().map(memberships).collect(),
-            cost: match clique.weight {
-                0.0 => CliqueCost::None,
-                weight => CliqueCost::Mean { weight, target: clique.target },
-            },
-            constraint: clique.budget.map_or(Constraint::None, Constraint::Sum),
+            cost: (clique.weight != 0.0).then(|| {
+                Arc::new(MeanCost { weight: clique.weight, target: vec![clique.target] }) as Arc<dyn CliqueCost>
+            }),
+            coupling: clique.budget.map(|budget| Arc::new(SumTo(vec![budget])) as Arc<dyn CliqueCoupling>),
         };
         self.cliques.iter().map(term).collect()
     }
@@ -201,17 +232,7 @@ impl Budgets {
     ///
     /// A number that is not finite or makes the problem non-convex, or bounds without a number between them.
     pub fn check_one(&self, node: usize, preference: &Preference) -> Result<(), AllocationError> {
-        let Preference { weight, wish, price, lower, upper } = *preference;
-        let of = || format!("node {}", self.names[node]);
-        number(of, "weight", weight, WantedRange::NotNegative)?;
-        number(of, "wish", wish, WantedRange::Finite)?;
-        number(of, "price", price, WantedRange::Finite)?;
-        number(of, "lower", lower, WantedRange::Bound)?;
-        number(of, "upper", upper, WantedRange::Bound)?;
-        if lower > upper || lower == f64::INFINITY || upper == f64::NEG_INFINITY {
-            return Err(AllocationError::Bounds { node: self.names[node].clone(), lower, upper });
-        }
-        Ok(())
+        preference.check(&self.names[node])
     }
 
     /// Checks that the budget of a clique is in reach between the bounds of its members, which are in their order.

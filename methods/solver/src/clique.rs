@@ -1,4 +1,4 @@
-//! CD-DYS: any coupling over cliques, by Davis and Yin's splitting (\[WS\], Algorithm 1, and its variable metric,
+//! CD-DYS: any coupling over cliques with a proximal operator, by Davis and Yin's splitting (\[WS\], Algorithm 1, and its variable metric,
 //! section 4.2).
 //!
 //! Every member of a clique keeps the clique's copy `z_l` of all members' variables and updates it by itself, from the
@@ -15,10 +15,13 @@
 //!
 //! The copies stay equal to the bit, because all members compute the same from the same numbers in the same order.
 
+pub(crate) mod coupling;
 mod optimality;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+pub use coupling::{CliqueCost, CliqueCoupling};
 pub use optimality::CliqueOptimality;
 
 use crate::{ConsensusTerms, Local, SolverNode};
@@ -53,100 +56,51 @@ impl DistanceMetric {
     }
 }
 
-/// The cost of a clique, `f_l`, for each component of its members' variables.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum CliqueCost {
-    /// No cost.
-    None,
-    /// `weight / 2 (mean - target)^2`.
-    Mean {
-        /// Not negative.
-        weight: f64,
-        /// The preferred mean.
-        target: f64,
-    },
-}
-
-/// The constraint of a clique, `g_l`, for each component of its members' variables.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Constraint {
-    /// No constraint.
-    None,
-    /// All variables are equal.
-    Equal,
-    /// The sum of the variables is this.
-    Sum(f64),
-}
-
-/// A clique, with its cost and constraint.
-#[derive(Clone, Debug, PartialEq)]
+/// A clique, with its cost and coupling.
+#[derive(Clone, Debug)]
 pub struct CliqueTerm {
     /// Its nodes, ascending.
     pub members: Vec<usize>,
     /// The number of cliques of the problem that each member is in.
     pub memberships: Vec<usize>,
     /// `f_l`.
-    pub cost: CliqueCost,
+    pub cost: Option<Arc<dyn CliqueCost>>,
     /// `g_l`.
-    pub constraint: Constraint,
+    pub coupling: Option<Arc<dyn CliqueCoupling>>,
 }
 
 impl CliqueTerm {
     /// A Lipschitz constant of the cost's gradient.
     #[must_use]
     pub fn smoothness(&self) -> f64 {
-        match self.cost {
-            CliqueCost::None => 0.0,
-            CliqueCost::Mean { weight, .. } => weight / self.members.len() as f64,
+        self.cost.as_ref().map_or(0.0, |cost| cost.smoothness(self.members.len()))
+    }
+
+    /// The gradient of the cost at the variables of all members, `[member][component]`.
+    #[must_use]
+    pub fn gradient(&self, x: &[&[f64]]) -> Vec<Vec<f64>> {
+        match &self.cost {
+            Some(cost) => cost.gradient(x),
+            None => x.iter().map(|x| vec![0.0; x.len()]).collect(),
         }
     }
 
-    /// The derivative of the cost by any member's variable, for one component; `x` are the variables of all members.
-    pub fn slope(&self, x: impl Iterator<Item = f64>) -> f64 {
-        match self.cost {
-            CliqueCost::None => 0.0,
-            CliqueCost::Mean { weight, target } => {
-                let members = self.members.len() as f64;
-                weight * (x.sum::<f64>() / members - target) / members
-            }
-        }
+    /// The cost, and the value of the coupling where it is a penalty.
+    fn value(&self, x: &[&[f64]]) -> f64 {
+        let cost = self.cost.as_ref().map_or(0.0, |cost| cost.value(x));
+        cost + self.coupling.as_ref().map_or(0.0, |coupling| coupling.value(x))
     }
 
-    /// The cost, for one component.
-    fn cost(&self, x: impl Iterator<Item = f64>) -> f64 {
-        match self.cost {
-            CliqueCost::None => 0.0,
-            CliqueCost::Mean { weight, target } => {
-                weight / 2.0 * (x.sum::<f64>() / self.members.len() as f64 - target).powi(2)
-            }
-        }
+    /// The violation of the coupling where it is a constraint.
+    #[must_use]
+    pub fn violation(&self, x: &[&[f64]]) -> f64 {
+        self.coupling.as_ref().map_or(0.0, |coupling| coupling.violation(x))
     }
 
-    /// The violation of the constraint, for one component.
-    fn violation(&self, x: impl Iterator<Item = f64>) -> f64 {
-        match self.constraint {
-            Constraint::None => 0.0,
-            Constraint::Equal => {
-                let (least, most) = x.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
-                (most - least).max(0.0)
-            }
-            Constraint::Sum(total) => (x.sum::<f64>() - total).abs(),
-        }
-    }
-
-    /// Projects onto the constraint, for one component; distances are weighted by `1 / weights`.
-    pub fn project(&self, weights: &[f64], v: &mut [f64]) {
-        match self.constraint {
-            Constraint::None => {}
-            Constraint::Equal => {
-                let (sum, inverse) =
-                    v.iter().zip(weights).fold((0.0, 0.0), |(sum, inverse), (v, q)| (sum + v / q, inverse + 1.0 / q));
-                v.fill(sum / inverse);
-            }
-            Constraint::Sum(total) => {
-                let share = (total - v.iter().sum::<f64>()) / weights.iter().sum::<f64>();
-                v.iter_mut().zip(weights).for_each(|(v, q)| *v += q * share);
-            }
+    /// Replaces `v` by the proximal point of `step` times the coupling; squared distances are divided by `weights`.
+    pub fn prox(&self, step: f64, weights: &[f64], v: &mut [Vec<f64>]) {
+        if let Some(coupling) = &self.coupling {
+            coupling.prox(step, weights, v);
         }
     }
 }
@@ -181,10 +135,14 @@ impl CliqueNode {
     ///
     /// # Panics
     ///
-    /// When it is in no clique.
+    /// When it is in no clique, or a coupling is for another number of members than its clique has.
     #[must_use]
     pub fn new(id: usize, terms: ConsensusTerms, cliques: Vec<CliqueTerm>, step: f64, metric: DistanceMetric) -> Self {
         assert!(!cliques.is_empty(), "node {id} is in no clique");
+        for CliqueTerm { members, coupling, .. } in &cliques {
+            let wanted = coupling.as_ref().and_then(|coupling| coupling.arity()).unwrap_or(members.len());
+            assert_eq!(wanted, members.len(), "{coupling:?} does not couple {members:?}");
+        }
         let local = Local::new(terms);
         let copy = |term: CliqueTerm| CliqueCopy { z: vec![local.x().to_vec(); term.members.len()], term };
         let cliques = cliques.into_iter().map(copy).collect();
@@ -241,11 +199,8 @@ impl CliqueNode {
     /// As [`absorb`](Self::absorb).
     pub fn cost(&self, messages: &BTreeMap<usize, CliqueMessage>) -> Result<f64, usize> {
         self.check(messages)?;
-        let coupled = self.cliques.iter().map(|copy| {
-            let said = copy.said(messages);
-            let at = |at: usize| copy.term.cost(said.iter().map(|said| said.x[at])) / said.len() as f64;
-            (0..self.local.x().len()).map(at).sum::<f64>()
-        });
+        let coupled =
+            self.cliques.iter().map(|copy| copy.term.value(&copy.variables(messages)) / copy.term.members.len() as f64);
         Ok(self.local.smooth_value() + coupled.sum::<f64>())
     }
 
@@ -275,6 +230,11 @@ impl CliqueCopy {
         }
     }
 
+    /// The variables of its members, `[member][component]`.
+    fn variables<'a>(&self, messages: &'a BTreeMap<usize, CliqueMessage>) -> Vec<&'a [f64]> {
+        self.said(messages).into_iter().map(|said| said.x.as_slice()).collect()
+    }
+
     fn said<'a>(&self, messages: &'a BTreeMap<usize, CliqueMessage>) -> Vec<&'a CliqueMessage> {
         self.term.members.iter().filter_map(|member| messages.get(member)).collect()
     }
@@ -283,19 +243,22 @@ impl CliqueCopy {
     fn advance(&mut self, step: f64, metric: DistanceMetric, messages: &BTreeMap<usize, CliqueMessage>) -> f64 {
         let (weights, divisors) = self.scales(metric);
         let said = self.said(messages);
+        let slopes = self.term.gradient(&self.variables(messages));
         let Self { term, z } = self;
-        let components = z.first().map_or(0, Vec::len);
-        let mut shift: f64 = 0.0;
-        for at in 0..components {
-            let slope = term.slope(said.iter().map(|said| said.x[at]));
-            let mut y: Vec<f64> = Vec::with_capacity(said.len());
-            for ((said, z), (weight, divisor)) in said.iter().zip(&*z).zip(weights.iter().zip(&divisors)) {
-                y.push(2.0 * said.x[at] - z[at] - step * (weight * slope) - step * (said.gradient[at] / divisor));
+        let mut y = z.clone();
+        for (member, y) in y.iter_mut().enumerate() {
+            let CliqueMessage { x, gradient } = said[member];
+            for (at, y) in y.iter_mut().enumerate() {
+                let slope = weights[member] * slopes[member][at];
+                *y = 2.0 * x[at] - *y - step * slope - step * (gradient[at] / divisors[member]);
             }
-            term.project(&weights, &mut y);
-            for ((z, y), said) in z.iter_mut().zip(y).zip(&said) {
-                shift = shift.max((y - said.x[at]).abs());
-                z[at] += y - said.x[at];
+        }
+        term.prox(step, &weights, &mut y);
+        let mut shift: f64 = 0.0;
+        for ((z, y), said) in z.iter_mut().zip(y).zip(said) {
+            for ((z, y), x) in z.iter_mut().zip(y).zip(&said.x) {
+                shift = shift.max((y - x).abs());
+                *z += y - x;
             }
         }
         shift

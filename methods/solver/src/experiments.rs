@@ -1,12 +1,12 @@
 //! The two experiments of Watanabe and Sakurama (\[WS\], section 6) as problems, for tests and measurements of
 //! convergence.
 
+use std::sync::Arc;
+
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::{
-    CliqueCost, CliqueTerm, ConsensusTerms, Constraint, L1, LeastSquares, Nonnegative, Nonsmooth, Quadratic, Smooth,
-};
+use crate::{CliqueTerm, ConsensusTerms, L1, LeastSquares, MeanCost, Nonnegative, Nonsmooth, Quadratic, Smooth, SumTo};
 
 /// The budgets of the four cliques of the first experiment.
 pub const BUDGETS: [f64; 4] = [5.0, 10.0, 5.0, 15.0];
@@ -15,7 +15,9 @@ pub const BUDGETS: [f64; 4] = [5.0, 10.0, 5.0, 15.0];
 pub struct SharedBudgets {
     /// The preferred number of each node.
     pub wishes: Vec<f64>,
-    /// The cliques, with their budgets and the preferred means of their members.
+    /// The preferred mean of the members of each clique.
+    pub targets: Vec<f64>,
+    /// The cliques, with their budgets and costs.
     pub cliques: Vec<CliqueTerm>,
 }
 
@@ -31,14 +33,15 @@ impl SharedBudgets {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
         let members = members();
         let memberships = |node: usize| members.iter().filter(|clique| clique.contains(&node)).count();
-        let cliques = members.iter().zip(BUDGETS).map(|(clique, budget)| CliqueTerm {
+        let targets: Vec<f64> = BUDGETS.iter().map(|_| uniform(&mut dice) * 5.0).collect();
+        let term = |((clique, budget), &target): ((&Vec<usize>, f64), &f64)| CliqueTerm {
             members: clique.clone(),
             memberships: clique.iter().map(|&node| memberships(node)).collect(),
-            cost: CliqueCost::Mean { weight: 1.0, target: uniform(&mut dice) * 5.0 },
-            constraint: Constraint::Sum(budget),
-        });
-        let cliques = cliques.collect();
-        Self { wishes: (0..20).map(|_| uniform(&mut dice)).collect(), cliques }
+            cost: Some(Arc::new(MeanCost { weight: 1.0, target: vec![target] })),
+            coupling: Some(Arc::new(SumTo(vec![budget]))),
+        };
+        let cliques = members.iter().zip(BUDGETS).zip(&targets).map(term).collect();
+        Self { wishes: (0..20).map(|_| uniform(&mut dice)).collect(), targets, cliques }
     }
 
     /// The terms of each node.
@@ -59,10 +62,9 @@ impl SharedBudgets {
     #[must_use]
     pub fn objective(&self, x: &[f64]) -> f64 {
         let own: f64 = x.iter().zip(&self.wishes).map(|(x, wish)| (x - wish).powi(2) / 2.0).sum();
-        let costs = self.cliques.iter().map(|clique| {
-            let CliqueCost::Mean { weight, target } = clique.cost else { return 0.0 };
+        let costs = self.cliques.iter().zip(&self.targets).map(|(clique, target)| {
             let mean = clique.members.iter().map(|&node| x[node]).sum::<f64>() / clique.members.len() as f64;
-            weight / 2.0 * (mean - target).powi(2)
+            (mean - target).powi(2) / 2.0
         });
         own + costs.sum::<f64>()
     }

@@ -13,7 +13,7 @@
 //!
 //! | | problem | message of a node in an iteration |
 //! | --- | --- | --- |
-//! | [`CliqueNode`] | any cliques (CD-DYS) | its variables and its gradient, to the members of its cliques |
+//! | [`CliqueNode`] | cliques with any [`CliqueCost`] and any [`CliqueCoupling`] (CD-DYS) | its variables and its gradient, to the members of its cliques |
 //! | [`NidsNode`] | all variables equal, over a symmetric mixing matrix (NIDS) | one vector, to its neighbours |
 //! | [`AverageNode`] | all variables equal, over any way to average (one clique of all) | one vector, to the averaging |
 //! | [`ProximalNewton`] | least squares, all variables equal | one vector, summed over all nodes |
@@ -62,7 +62,10 @@ mod vector;
 
 pub use allocation::{AllocationError, Budgets, Preference, SharingClique};
 pub use average::AverageNode;
-pub use clique::{CliqueCost, CliqueMessage, CliqueNode, CliqueOptimality, CliqueTerm, Constraint, DistanceMetric};
+pub use clique::coupling::{Equal, Formation, FormationCost, MeanCost, NetworkLasso, SumTo, Within};
+pub use clique::{
+    CliqueCost, CliqueCoupling, CliqueMessage, CliqueNode, CliqueOptimality, CliqueTerm, DistanceMetric,
+};
 pub use local::{Local, MixedNode, SolverNode, optimality};
 pub use mixing::{Mixing, MixingError};
 pub use nids::NidsNode;

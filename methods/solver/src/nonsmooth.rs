@@ -28,6 +28,17 @@ impl Nonsmooth for Nothing {
     fn prox(&self, _: f64, _: &mut [f64]) {}
 }
 
+/// The sum of functions of one variable each.
+impl<T: Nonsmooth> Nonsmooth for Vec<T> {
+    fn value(&self, x: &[f64]) -> f64 {
+        self.iter().zip(x.chunks_exact(1)).map(|(part, x)| part.value(x)).sum()
+    }
+
+    fn prox(&self, step: f64, x: &mut [f64]) {
+        self.iter().zip(x.chunks_exact_mut(1)).for_each(|(part, x)| part.prox(step, x));
+    }
+}
+
 /// `weight || x ||_1`, whose minima have many zeros.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct L1 {

@@ -127,6 +127,27 @@ impl Smooth for PricedQuadratic {
     }
 }
 
+/// The sum of functions of one variable each.
+impl<T: Smooth> Smooth for Vec<T> {
+    fn dimension(&self) -> usize {
+        self.len()
+    }
+
+    fn value(&self, x: &[f64]) -> f64 {
+        self.iter().zip(x.chunks_exact(1)).map(|(part, x)| part.value(x)).sum()
+    }
+
+    fn gradient(&self, x: &[f64], gradient: &mut [f64]) {
+        for ((part, x), gradient) in self.iter().zip(x.chunks_exact(1)).zip(gradient.chunks_exact_mut(1)) {
+            part.gradient(x, gradient);
+        }
+    }
+
+    fn smoothness(&self) -> f64 {
+        self.iter().map(Smooth::smoothness).fold(0.0, f64::max)
+    }
+}
+
 impl Smooth for Quadratic {
     fn dimension(&self) -> usize {
         self.center.len()
@@ -155,6 +176,10 @@ mod tests {
         vec![
             Box::new(LeastSquares::new(2, vec![1.0, 2.0, -0.5, 3.0, 0.25, 1.0], vec![1.0, -2.0, 0.5]).with_ridge(0.5)),
             Box::new(Quadratic { weight: 3.0, center: vec![0.5, -1.0] }),
+            Box::new(vec![
+                PricedQuadratic { weight: 2.0, target: 0.5, price: -1.0 },
+                PricedQuadratic { weight: 0.5, target: -2.0, price: 0.0 },
+            ]),
         ]
     }
 

@@ -235,13 +235,35 @@ impl RegressionTable {
     #[must_use]
     pub fn least_squares(&self, scaling: &Standardization, factor: f64) -> LeastSquares {
         let root = factor.sqrt();
-        let scale = |(value, (mean, deviation)): (&f64, (&f64, &f64))| root * ((value - mean) / deviation);
-        let (means, deviations) = scaling.columns();
-        let means = || means.iter().zip(deviations);
-        let matrix = self.rows().flat_map(|(row, _)| row.iter().zip(means()).map(scale)).collect();
-        let target = self.target.iter().map(|explained| root * (explained - scaling.target())).collect();
-        LeastSquares::new(self.columns.len(), matrix, target)
+        let matrix = self.rows().flat_map(|(row, _)| scaled(row, scaling, root)).collect();
+        LeastSquares::new(self.columns.len(), matrix, self.scaled_target(scaling, root))
     }
+
+    /// The same with a constant as the last variable, and with `ridge / 2` of the squares of all others.
+    #[must_use]
+    pub fn least_squares_with_constant(&self, scaling: &Standardization, factor: f64, ridge: f64) -> LeastSquares {
+        let root = factor.sqrt();
+        let columns = self.columns.len();
+        let mut matrix: Vec<f64> =
+            self.rows().flat_map(|(row, _)| scaled(row, scaling, root).chain([root])).collect();
+        let mut target = self.scaled_target(scaling, root);
+        for column in (0..columns).filter(|_| ridge > 0.0) {
+            matrix.extend((0..=columns).map(|at| if at == column { ridge.sqrt() } else { 0.0 }));
+            target.push(0.0);
+        }
+        LeastSquares::new(columns + 1, matrix, target)
+    }
+
+    fn scaled_target(&self, scaling: &Standardization, factor: f64) -> Vec<f64> {
+        self.target.iter().map(|explained| factor * (explained - scaling.target())).collect()
+    }
+}
+
+/// The numbers of a row, scaled, times `factor`.
+fn scaled<'a>(row: &'a [f64], scaling: &'a Standardization, factor: f64) -> impl Iterator<Item = f64> + 'a {
+    let (means, deviations) = scaling.columns();
+    let scale = move |(value, (mean, deviation)): (&f64, (&f64, &f64))| factor * ((value - mean) / deviation);
+    row.iter().zip(means.iter().zip(deviations)).map(scale)
 }
 
 fn number(line: u64, column: &str, text: &str) -> Result<f64, TableError> {

@@ -1,8 +1,10 @@
 //! Solvers that should be equivalent are, and they find the solution.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+use std::sync::Arc;
+
 use mingle_solver::{
-    AverageNode, CliqueCost, CliqueTerm, ConsensusTerms, Constraint, DistanceMetric, L1, LeastSquares, Mixing,
+    AverageNode, CliqueTerm, ConsensusTerms, DistanceMetric, Equal, L1, LeastSquares, Mixing,
     NidsNode, Nothing, Smooth, SolverNode, solve,
 };
 use rand::{Rng, SeedableRng};
@@ -88,8 +90,8 @@ fn nids_over_phi_is_the_splitting_over_cliques_that_have_to_agree() {
     let terms = |clique: Vec<usize>| CliqueTerm {
         memberships: clique.iter().map(|&node| memberships(node)).collect(),
         members: clique,
-        cost: CliqueCost::None,
-        constraint: Constraint::Equal,
+        cost: None,
+        coupling: Some(Arc::new(Equal)),
     };
     let coupled: Vec<CliqueTerm> = cliques().into_iter().map(terms).collect();
     let start = |node: usize| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use mingle_solver::experiments::{BUDGETS, SharedBudgets};
 use mingle_solver::{
-    CliqueCost, CliqueMessage, CliqueNode, CliqueOptimality, Constraint, DistanceMetric, SolverNode, solve,
+    CliqueMessage, CliqueNode, CliqueOptimality, DistanceMetric, SolverNode, solve,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -69,9 +69,8 @@ impl Instance {
             assert!(found.stationarity < 1e-10 && found.violation < 1e-10, "{found:?}");
             let cliques = (0..4).filter(|&clique| self.0.cliques[clique].members.contains(&node));
             for (clique, price) in cliques.zip(found.prices) {
-                let CliqueCost::Mean { weight, target } = self.0.cliques[clique].cost else { continue };
                 let members = self.0.cliques[clique].members.len() as f64;
-                prices[clique] = price - weight * (BUDGETS[clique] / members - target) / members;
+                prices[clique] = price[0] - (BUDGETS[clique] / members - self.0.targets[clique]) / members;
             }
             cost += state.cost(&messages).unwrap();
         }
@@ -165,8 +164,7 @@ fn momentum_forwards_helps_projected_descent_and_a_fixed_step_settles_near_the_s
                 .map(|descent| distance_from(&settled, &instance, descent, iterations));
             assert!(accelerated < plain / 3.0, "seed {seed}, {iterations}: {plain} {accelerated}");
         }
-        for clique in &instance.0.cliques {
-            let Constraint::Sum(budget) = clique.constraint else { continue };
+        for (clique, budget) in instance.0.cliques.iter().zip(BUDGETS) {
             let sum: f64 = clique.members.iter().map(|&node| settled[node]).sum();
             assert!((sum - budget).abs() < 0.5, "seed {seed}: {sum} for {budget}");
         }
@@ -205,8 +203,9 @@ impl Instance {
     fn violation_at(&self, x: &[f64], prices: &[f64]) -> f64 {
         let mut gradient: Vec<f64> = x.iter().zip(&self.0.wishes).map(|(x, wish)| x - wish).collect();
         for (clique, price) in self.0.cliques.iter().zip(prices) {
-            let slope = clique.slope(clique.members.iter().map(|&node| x[node]));
-            clique.members.iter().for_each(|&node| gradient[node] += slope - price);
+            let numbers: Vec<&[f64]> = clique.members.iter().map(|&node| &x[node..=node]).collect();
+            let slopes = clique.gradient(&numbers);
+            clique.members.iter().zip(slopes).for_each(|(&node, slope)| gradient[node] += slope[0] - price);
         }
         x.iter().zip(&gradient).map(|(x, gradient)| (x - (x - gradient).max(0.0)).abs()).fold(0.0, f64::max)
     }

@@ -1,14 +1,15 @@
 //! A certificate that a point solves a problem over cliques: the conditions of Karush, Kuhn and Tucker, with one
-//! multiplier for each constraint.
+//! multiplier for each coupling.
 //!
 //! A node's variable is a proximal point, so its own subgradients balance at every iteration, at any point. The point is
-//! optimal when the members of a clique take for its constraint the subgradients of *one* element of the constraint's
-//! normal cone. For a budget these are all equal; where all variables are to be equal, their sum is zero. So each member
-//! publishes its subgradient, all project these onto the normal cone, and measure the residual with the result.
+//! optimal when the members of a clique take for its coupling the subgradients of *one* element of the coupling's
+//! subdifferential. For a budget these are all equal; where all variables are to be equal, their sum is zero. So each
+//! member publishes its subgradient, all take an element of the subdifferential near these, and measure the residual
+//! with it.
 
 use std::collections::BTreeMap;
 
-use super::{CliqueCopy, CliqueMessage, CliqueNode, Constraint};
+use super::{CliqueCopy, CliqueMessage, CliqueNode};
 
 /// The distance of a node of a problem over cliques from the optimum.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,12 +19,13 @@ pub struct CliqueOptimality {
     pub stationarity: f64,
     /// The largest violation of a constraint of its cliques.
     pub violation: f64,
-    /// For each of its cliques, the growth of the least total cost per unit of its budget; zero without a budget.
-    pub prices: Vec<f64>,
+    /// For each of its cliques and each component, the growth of the least total cost per unit of its budget; empty
+    /// without a budget.
+    pub prices: Vec<Vec<f64>>,
 }
 
 impl CliqueNode {
-    /// The subgradients of the constraints of its cliques that this node takes, `[clique][component]`. Members of the
+    /// The subgradients of the couplings of its cliques that this node takes, `[clique][component]`. Members of the
     /// cliques need them for [`optimality`](Self::optimality).
     ///
     /// # Errors
@@ -34,15 +36,15 @@ impl CliqueNode {
         Ok(self.cliques.iter().map(|copy| self.multiplier(copy, messages)).collect())
     }
 
-    /// `(v - x) / (alpha weight)`, where `v` is the argument of the constraint's proximal operator.
+    /// `(v - x) / (alpha weight)`, where `v` is the argument of the coupling's proximal operator.
     fn multiplier(&self, copy: &CliqueCopy, messages: &BTreeMap<usize, CliqueMessage>) -> Vec<f64> {
         let (weights, divisors) = copy.scales(self.metric);
         let said = copy.said(messages);
         let Ok(own) = copy.term.members.binary_search(&self.id) else { return Vec::new() };
+        let slopes = &copy.term.gradient(&copy.variables(messages))[own];
         let of = |at: usize| {
-            let slope = copy.term.slope(said.iter().map(|said| said.x[at]));
             let push = (said[own].x[at] - copy.z[own][at]) / self.step;
-            (push - weights[own] * slope - said[own].gradient[at] / divisors[own]) / weights[own]
+            (push - weights[own] * slopes[at] - said[own].gradient[at] / divisors[own]) / weights[own]
         };
         (0..said[own].x.len()).map(of).collect()
     }
@@ -74,11 +76,11 @@ impl CliqueNode {
             self.add_clique(copy, messages, taken, &mut gradient, &mut result);
         }
         // A step size of 1 gives the units of a gradient, whatever the solver's step.
-        result.stationarity = self.local.optimality(x, &gradient, 1.0);
+        result.stationarity = result.stationarity.max(self.local.optimality(x, &gradient, 1.0));
         Ok(result)
     }
 
-    /// Adds a clique's part of the Lagrangian's gradient, its violation and its price.
+    /// Adds a clique's part of the Lagrangian's gradient, its violation and its prices.
     fn add_clique(
         &self,
         copy: &CliqueCopy,
@@ -87,23 +89,20 @@ impl CliqueNode {
         gradient: &mut [f64],
         result: &mut CliqueOptimality,
     ) {
-        let said = copy.said(messages);
+        let x = copy.variables(messages);
         let own = copy.term.members.binary_search(&self.id).unwrap_or(0);
-        let mut price = 0.0;
-        for (at, gradient) in gradient.iter_mut().enumerate() {
-            let mean = taken.iter().map(|taken| taken[at]).sum::<f64>() / taken.len() as f64;
-            let normal = match copy.term.constraint {
-                Constraint::None => 0.0,
-                Constraint::Equal => taken[own][at] - mean,
-                Constraint::Sum(_) => {
-                    price -= mean;
-                    mean
-                }
-            };
-            let x = || said.iter().map(|said| said.x[at]);
-            *gradient += copy.term.slope(x()) + normal;
-            result.violation = result.violation.max(copy.term.violation(x()));
+        let mut normal = vec![vec![0.0; gradient.len()]; x.len()];
+        let mut prices = Vec::new();
+        if let Some(coupling) = &copy.term.coupling {
+            normal = taken.to_vec();
+            result.stationarity = result.stationarity.max(coupling.subgradients(&x, &mut normal));
+            prices = coupling.prices(&normal);
         }
-        result.prices.push(price);
+        let slopes = copy.term.gradient(&x);
+        for ((gradient, slope), normal) in gradient.iter_mut().zip(&slopes[own]).zip(&normal[own]) {
+            *gradient += slope + normal;
+        }
+        result.violation = result.violation.max(copy.term.violation(&x));
+        result.prices.push(prices);
     }
 }

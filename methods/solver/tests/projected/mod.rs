@@ -72,10 +72,10 @@ pub(crate) fn projected(x: &[f64], cliques: &[CliqueTerm]) -> Vec<f64> {
     let mut counts = vec![0.0; x.len()];
     for clique in cliques {
         let weights: Vec<f64> = clique.memberships.iter().map(|&count| count as f64).collect();
-        let mut numbers: Vec<f64> = clique.members.iter().map(|&node| x[node]).collect();
-        clique.project(&weights, &mut numbers);
+        let mut numbers: Vec<Vec<f64>> = clique.members.iter().map(|&node| vec![x[node]]).collect();
+        clique.prox(1.0, &weights, &mut numbers);
         for (&node, number) in clique.members.iter().zip(numbers) {
-            sums[node] += number;
+            sums[node] += number[0];
             counts[node] += 1.0;
         }
     }
