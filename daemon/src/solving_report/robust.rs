@@ -2,14 +2,13 @@
 
 use mingle_solving::{Answer, Problem};
 
-use super::print_coefficient;
 use crate::out;
 
 /// Prints the model, and its losses at each site.
 pub(super) fn print(problem: &Problem, answer: &Answer) {
     let Answer::Robust { coefficients, intercept, labels, sites, warnings, .. } = answer else { return };
     out::line(format!("{:<28} {:>16}   {:>12}", "column", "coefficient", "scaled"));
-    coefficients.iter().for_each(print_coefficient);
+    coefficients.iter().map(Coefficient::line).for_each(out::line);
     out::line(format!("{:<28} {intercept:>16.9}", "(intercept)"));
     if let Some([negative, positive]) = labels {
         out::line(format!("a sum above 0 says {positive}, below 0 says {negative}"));

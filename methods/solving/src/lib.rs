@@ -11,18 +11,22 @@
 
 mod agreed_masks;
 mod allocation;
+mod cliques;
 mod collectives;
 mod communication_plan;
+mod coupled;
 mod curves;
 mod error;
 mod journal;
 mod learning;
 mod marked_frame;
 mod masked_sums;
+mod network_lasso;
 mod peer;
 mod problem;
 mod proximal_newton;
 mod regression;
+mod report;
 mod robust;
 mod round_checks;
 mod rounds;
@@ -46,9 +50,12 @@ pub use mingle_masking::{
 };
 pub use peer::{EnvelopeFault, Reception, SolverPeer};
 pub use problem::{
-    AllocationTask, CONVEX_KINDS, ColumnScaling, FileError, NominalWeights, Part, Problem, ProblemError, ProblemTask,
-    RegressionTask, RobustTask, SampleError, StoppingCriteria, TableFileError,
+    AllocationTask, CONVEX_KINDS, ColumnScaling, CoupledClique, CoupledTask, CouplingError, FileError, NetworkLassoTask,
+    NominalWeights, OwnTerms, Part, Problem, ProblemError, ProblemTask, RegressionTask, RobustTask, SampleError,
+    StoppingCriteria, TableFileError,
 };
 pub use robust::in_one_place;
 pub use schedule::schedule;
-pub use solution::{Answer, Certificate, Coefficient, Finding, NotSolved, Paid, RobustSite, Solution};
+pub use solution::{
+    Answer, Certificate, CliqueState, Coefficient, Finding, ModelDistance, NotSolved, Paid, RobustSite, Solution,
+};

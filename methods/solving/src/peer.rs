@@ -26,7 +26,7 @@ use crate::problem::{Part, Problem, StoppingCriteria};
 use crate::rounds::learn;
 use crate::solution::{Finding, Solution};
 use crate::stopping_rule::NodeOutcome;
-use crate::{allocation, masked_sums, regression, robust};
+use crate::{allocation, coupled, masked_sums, network_lasso, regression, robust};
 
 /// The most attempts that a received number may be ahead: a damaged or malicious number must not use all of them up.
 const FURTHEST_ATTEMPT: u64 = 1 << 20;
@@ -322,6 +322,12 @@ fn work(
         }
         Part::Allocation { task, preference } => {
             Box::pin(found(allocation::solve(task, preference, limits, collectives, journal, start)))
+        }
+        Part::Coupled { task, own } => {
+            Box::pin(found(coupled::solve(task, own, limits, collectives, journal, start)))
+        }
+        Part::NetworkLasso { task, table } => {
+            Box::pin(found(network_lasso::solve(task, table, limits, collectives, journal, start)))
         }
         Part::Robust { task, table } => {
             Box::pin(found(robust::solve(task, table, limits, collectives, journal, start)))

@@ -1,23 +1,29 @@
 //! Problem files: the task that all nodes share, and the part of each node in it.
 
+mod coupled;
 mod error;
 mod file;
 mod file_error;
 mod kinds;
 #[cfg(test)]
 mod mutated_inputs;
+mod network_lasso;
 mod node_name;
 mod robust;
+mod tables;
 mod words;
 
+pub use coupled::{CoupledClique, CoupledTask, CouplingError, OwnTerms};
 pub use error::{ProblemError, SampleError, TableFileError};
 pub use file_error::FileError;
 pub use kinds::CONVEX_KINDS;
+pub use network_lasso::NetworkLassoTask;
 pub(crate) use robust::ROW;
 pub use robust::{ColumnScaling, NominalWeights, RobustTask};
+use tables::{read_rows, read_table};
 
-use std::collections::BTreeMap;
-use std::io::{BufReader, Read};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +33,7 @@ use mingle_protocol::Schedule;
 use mingle_solver::{Budgets, DistanceMetric, Preference, Regression, RegressionTable, Selection};
 use serde::Serialize;
 
+use crate::cliques::longest_message;
 use crate::communication_plan::{Averaging, CommunicationPlan};
 use crate::error::CommunicationPlanError;
 use crate::learning::{CHUNK, MemoryStore, RoundPart, RoundStore, RoundTask};
@@ -58,6 +65,10 @@ pub enum ProblemTask {
     Regression(Arc<RegressionTask>),
     /// Budgets that cliques share out.
     Allocation(Arc<AllocationTask>),
+    /// Variables of nodes that cliques couple.
+    Coupled(Arc<CoupledTask>),
+    /// Models of nodes that links draw together.
+    NetworkLasso(Arc<NetworkLassoTask>),
     /// A distributionally robust model: the best one for the worst of near distributions.
     Robust(Arc<RobustTask>),
     /// Learning in rounds; not described by a problem file.
@@ -103,11 +114,6 @@ pub struct AllocationTask {
 }
 
 impl AllocationTask {
-    /// The most cliques that any node is in.
-    pub(crate) fn most_memberships(&self) -> usize {
-        self.budgets.terms().iter().flat_map(|term| term.memberships.iter().copied()).max().unwrap_or(1)
-    }
-
     /// A node's preference: its entry in the file, else the defaults.
     fn preference(&self, node: usize) -> Preference {
         self.preferences.get(&node).copied().unwrap_or_default()
@@ -131,6 +137,20 @@ pub enum Part {
         /// The costs and bounds of the node's number.
         preference: Preference,
     },
+    /// A node's own terms of a problem over cliques.
+    Coupled {
+        /// The task of all nodes.
+        task: Arc<CoupledTask>,
+        /// The node's own terms.
+        own: Arc<dyn OwnTerms>,
+    },
+    /// A node's rows of a network lasso.
+    NetworkLasso {
+        /// The task of all nodes.
+        task: Arc<NetworkLassoTask>,
+        /// The rows.
+        table: RegressionTable,
+    },
     /// A site's samples for a robust model.
     Robust {
         /// The task of all sites.
@@ -148,7 +168,9 @@ impl Part {
     pub(crate) fn longest_message(&self) -> usize {
         match self {
             Self::Regression { table, .. } => 2 * table.columns().len() + 2,
-            Self::Allocation { task, .. } => task.most_memberships().max(4),
+            Self::Allocation { task, .. } => longest_message(&task.budgets.terms(), 1),
+            Self::Coupled { task, .. } => longest_message(&task.terms(), task.components().len()),
+            Self::NetworkLasso { task, table } => longest_message(&task.terms(), table.columns().len() + 1),
             Self::Robust { task, table } => (4 * (table.columns().len() + 1)).max(ROW * task.radii.len()),
             Self::Rounds(_) => CHUNK,
         }
@@ -179,11 +201,15 @@ impl Problem {
         Self { limits, hash: task.hash(), names, file: PathBuf::new(), task: ProblemTask::Rounds(task) }
     }
 
-    /// The names of nodes with shared budgets that have no `[[node]]` entry and take the defaults.
+    /// The names of nodes of a problem over cliques that have no `[[node]]` entry and take the defaults.
     pub fn defaulted(&self) -> Vec<&str> {
-        let ProblemTask::Allocation(task) = &self.task else { return Vec::new() };
+        let has_entry = |node: usize| match &self.task {
+            ProblemTask::Allocation(task) => task.preferences.contains_key(&node),
+            ProblemTask::Coupled(task) => task.entered.contains(&node),
+            _ => true,
+        };
         let names = self.names.iter().enumerate();
-        names.filter(|(node, _)| !task.preferences.contains_key(node)).map(|(_, name)| name.as_str()).collect()
+        names.filter(|(node, _)| !has_entry(*node)).map(|(_, name)| name.as_str()).collect()
     }
 
     /// The use that the nodes make of a plan that runs as this schedule.
@@ -196,7 +222,11 @@ impl Problem {
         schedule: Arc<Schedule>,
     ) -> Result<CommunicationPlan, CommunicationPlanError> {
         match &self.task {
-            ProblemTask::Regression(_) | ProblemTask::Allocation(_) => CommunicationPlan::of(plan, schedule),
+            ProblemTask::Regression(_) => CommunicationPlan::of(plan, schedule),
+            // Members of cliques exchange messages along links, whatever the matrix is; sums go over trees.
+            ProblemTask::Allocation(_) | ProblemTask::Coupled(_) | ProblemTask::NetworkLasso(_) => {
+                CommunicationPlan::averaging(plan, schedule, Averaging::Exact)
+            }
             ProblemTask::Robust(task) => CommunicationPlan::averaging(plan, schedule, task.averaging),
             ProblemTask::Rounds(_) => CommunicationPlan::averaging(plan, schedule, Averaging::Exact),
         }
@@ -207,18 +237,20 @@ impl Problem {
     /// # Errors
     /// A clique and two of its nodes that are not linked both ways.
     pub fn check_links(&self, communication: &CommunicationPlan) -> Result<(), ProblemError> {
-        let ProblemTask::Allocation(task) = &self.task else { return Ok(()) };
-        for clique in task.budgets.all() {
-            let members: Vec<usize> = clique.members.iter().copied().collect();
-            for (at, &a) in members.iter().enumerate() {
-                if let Some(&b) = members[at + 1..].iter().find(|&&b| !communication.hear_each_other(a, b)) {
-                    return Err(ProblemError::NotLinked {
-                        path: self.file.clone(),
-                        clique: clique.name.clone(),
-                        one: self.names[a].clone(),
-                        other: self.names[b].clone(),
-                    });
-                }
+        let cliques: Vec<(&String, &BTreeSet<usize>)> = match &self.task {
+            ProblemTask::Allocation(task) => task.budgets.all().iter().map(|one| (&one.name, &one.members)).collect(),
+            ProblemTask::Coupled(task) => task.cliques().iter().map(|one| (&one.name, &one.members)).collect(),
+            _ => return Ok(()),
+        };
+        for (name, members) in cliques {
+            let pairs = members.iter().flat_map(|&a| members.range(a + 1..).map(move |&b| (a, b)));
+            if let Some((a, b)) = pairs.into_iter().find(|&(a, b)| !communication.hear_each_other(a, b)) {
+                return Err(ProblemError::NotLinked {
+                    path: self.file.clone(),
+                    clique: name.clone(),
+                    one: self.names[a].clone(),
+                    other: self.names[b].clone(),
+                });
             }
         }
         Ok(())
@@ -240,7 +272,14 @@ impl Problem {
                 let part = |(node, table)| self.robust_part(task, node, table);
                 tables.into_iter().enumerate().map(part).collect()
             }
-            ProblemTask::Rounds(_) => (0..self.names.len()).map(|node| self.part(node)).collect(),
+            ProblemTask::NetworkLasso(task) => {
+                let tables = self.tables(&task.source, &|path| read_rows(path, &task.source))?;
+                let part = |table| Part::NetworkLasso { task: Arc::clone(task), table };
+                Ok(tables.into_iter().map(part).collect())
+            }
+            ProblemTask::Rounds(_) | ProblemTask::Coupled(_) => {
+                (0..self.names.len()).map(|node| self.part(node)).collect()
+            }
             ProblemTask::Allocation(task) => {
                 let parts = (0..self.names.len()).map(|node| self.part(node)).collect::<Result<Vec<Part>, _>>()?;
                 let preferences: Vec<Preference> = (0..self.names.len()).map(|node| task.preference(node)).collect();
@@ -265,6 +304,11 @@ impl Problem {
             ProblemTask::Robust(task) => {
                 let table = self.table_of(&task.source, node, &|path| task.read(path))?;
                 self.robust_part(task, node, table)
+            }
+            ProblemTask::Coupled(task) => Ok(Part::Coupled { task: Arc::clone(task), own: task.own(node) }),
+            ProblemTask::NetworkLasso(task) => {
+                let table = self.table_of(&task.source, node, &|path| read_rows(path, &task.source))?;
+                Ok(Part::NetworkLasso { task: Arc::clone(task), table })
             }
             ProblemTask::Rounds(_) => self.round_part(node, Box::<MemoryStore>::default()),
             ProblemTask::Allocation(task) => {
@@ -302,92 +346,6 @@ impl Problem {
         task.check(&table).map_err(named)?;
         Ok(Part::Robust { task: Arc::clone(task), table })
     }
-
-    /// The tables of all nodes.
-    fn tables(&self, source: &TableSource, read: &ReadTable<'_>) -> Result<Vec<RegressionTable>, ProblemError> {
-        let nodes = self.names.len();
-        if source.deal {
-            let whole = self.table(source, 0, read)?;
-            return (0..nodes).map(|node| dealt(&whole, node, &self.names)).collect();
-        }
-        let tables =
-            (0..nodes).map(|node| self.table(source, node, read)).collect::<Result<Vec<RegressionTable>, _>>()?;
-        for (node, table) in tables.iter().enumerate() {
-            if table.columns() != tables[0].columns() {
-                return Err(ProblemError::Columns {
-                    first: self.names[0].clone(),
-                    other: self.names[node].clone(),
-                    first_columns: tables[0].listed_columns(),
-                    other_columns: table.listed_columns(),
-                });
-            }
-        }
-        Ok(tables)
-    }
-
-    /// Further tables for the sites of a robust model, such as test data: one that is dealt out, or one for each site
-    /// with `{node}` in its name. `like` are the sites' own. Empty for other problems.
-    ///
-    /// # Errors
-    /// A table cannot be used, or its columns differ from those of `like`.
-    pub fn tables_like(&self, data: &str, like: &[RegressionTable]) -> Result<Vec<RegressionTable>, ProblemError> {
-        let ProblemTask::Robust(task) = &self.task else { return Ok(Vec::new()) };
-        let unreadable = |source| ProblemError::Unreadable { path: data.into(), source };
-        let data = std::path::absolute(data).map_err(unreadable)?.to_string_lossy().into_owned();
-        let source = TableSource { deal: !data.contains(NODE), data, selection: task.source.selection.clone() };
-        let tables = self.tables(&source, &|path| task.read(path))?;
-        if let (Some(own), Some(other)) = (like.first(), tables.first())
-            && own.columns() != other.columns()
-        {
-            return Err(ProblemError::Columns {
-                first: self.names[0].clone(),
-                other: "the test data".to_owned(),
-                first_columns: own.listed_columns(),
-                other_columns: other.listed_columns(),
-            });
-        }
-        Ok(tables)
-    }
-
-    /// The table of one node.
-    fn table_of(
-        &self,
-        source: &TableSource,
-        node: usize,
-        read: &ReadTable<'_>,
-    ) -> Result<RegressionTable, ProblemError> {
-        match source.deal {
-            true => dealt(&self.table(source, 0, read)?, node, &self.names),
-            false => self.table(source, node, read),
-        }
-    }
-
-    fn table(&self, source: &TableSource, node: usize, read: &ReadTable<'_>) -> Result<RegressionTable, ProblemError> {
-        let name = &self.names[node];
-        if source.data.contains(NODE) && Path::new(name).components().count() != 1 {
-            return Err(ProblemError::FileName { name: name.clone() });
-        }
-        let beside = self.file.parent().unwrap_or(Path::new("."));
-        let path = beside.join(source.data.replace(NODE, name));
-        read(&path).map_err(|source| ProblemError::Table { path, source })
-    }
-}
-
-/// A reader of tables for one kind of problem.
-type ReadTable<'a> = dyn Fn(&PathBuf) -> Result<RegressionTable, TableFileError> + 'a;
-
-fn dealt(whole: &RegressionTable, node: usize, names: &[String]) -> Result<RegressionTable, ProblemError> {
-    let table = whole.dealt(node, names.len());
-    if table.row_count() == 0 {
-        return Err(ProblemError::TooFewRows { rows: whole.row_count(), nodes: names.len() });
-    }
-    Ok(table)
-}
-
-fn read_table(path: &Path, task: &RegressionTask) -> Result<RegressionTable, TableFileError> {
-    let table = RegressionTable::read(BufReader::new(InputFile::open(path)?), &task.source.selection)?;
-    task.regression.check(table.columns())?;
-    Ok(table)
 }
 
 fn read_text(path: &Path) -> Result<String, ProblemError> {

@@ -24,7 +24,7 @@ pub(crate) async fn solve(
     start: Option<Vec<f64>>,
 ) -> Result<NodeOutcome, SolveError> {
     agree_on_columns(&collectives, &table).await?;
-    let (scaling, rows) = scale(&task, &collectives, &table).await?;
+    let (scaling, rows) = scale(task.standardize, &collectives, &table).await?;
     let rows_per_node = rows / collectives.communication.schedule.nodes() as f64;
     let terms = || task.regression.terms(&table, &scaling, rows_per_node);
     let own = task.regression.fit(&table, &scaling, rows_per_node);
@@ -91,14 +91,15 @@ fn column_mark(columns: &[String]) -> f64 {
     u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) as f64
 }
 
-/// Agrees on the scaling of the columns; returns it with the number of rows of all nodes.
-async fn scale(
-    task: &RegressionTask,
+/// Agrees on the scaling of the columns, to mean 0 and deviation 1 with `standardize`; returns it with the number of rows
+/// of all nodes.
+pub(crate) async fn scale(
+    standardize: bool,
     collectives: &Collectives,
     table: &RegressionTable,
 ) -> Result<(Standardization, f64), SolveError> {
     let (centered, rows) = column_means(collectives, table).await?;
-    if !task.standardize {
+    if !standardize {
         return Ok((Standardization::none(table.columns().len()), rows));
     }
     Ok((deviations(collectives, table, centered, rows).await?, rows))

@@ -97,6 +97,24 @@ pub enum Answer {
         /// Its cliques.
         cliques: Vec<Paid>,
     },
+    /// The variables of this node, and the state of its cliques.
+    CliqueCoupling {
+        /// By component.
+        variables: Vec<f64>,
+        /// Its cliques.
+        cliques: Vec<CliqueState>,
+    },
+    /// The linear model of this node, drawn towards those of the nodes that it is linked to.
+    NetworkLasso {
+        /// By column, for the numbers as they are in the tables.
+        coefficients: Vec<Coefficient>,
+        /// The constant term.
+        intercept: f64,
+        /// Rows of this node's table.
+        rows: u64,
+        /// The distances of the models of linked nodes.
+        neighbours: Vec<ModelDistance>,
+    },
     /// A distributionally robust model, the same for all sites.
     Robust {
         /// By column, for the numbers as they are in the tables.
@@ -154,6 +172,29 @@ impl Coefficient {
     }
 }
 
+/// The state of a clique whose members' variables are coupled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CliqueState {
+    /// Its name.
+    pub clique: String,
+    /// The coupling.
+    pub coupling: String,
+    /// By how much its constraint is missed.
+    pub violation: f64,
+    /// By component, by how much the least total cost would grow for each unit by which its budget were larger; empty
+    /// without a budget.
+    pub prices: Vec<f64>,
+}
+
+/// The distance of a linked node's model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelDistance {
+    /// The number of the node.
+    pub node: usize,
+    /// The Euclidean distance of the scaled coefficients, the constant term included.
+    pub distance: f64,
+}
+
 /// The state of a clique's shared budget.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Paid {
@@ -177,6 +218,12 @@ impl Solution {
             }
             Answer::ResourceAllocation { .. } => {
                 "raise iterations or tolerance in the problem file; if the budgets are missed by more and more, they contradict each other"
+            }
+            Answer::CliqueCoupling { .. } => {
+                "raise iterations or tolerance in the problem file; if constraints are missed by more than a little, they contradict each other"
+            }
+            Answer::NetworkLasso { .. } => {
+                "raise iterations or tolerance in the problem file, or give it some ridge: nodes with few rows have many models that fit"
             }
             Answer::Robust { .. } => {
                 "raise iterations or tolerance in the problem file; the duality gap says how far the objective still is from the least one"

@@ -132,8 +132,10 @@ impl ConvexReport {
         for solution in &solutions {
             let found = numbers(solution);
             let wanted = match solution.answer {
-                Answer::SparseRegression { .. } | Answer::Robust { .. } => &one_place.numbers[..],
-                Answer::ResourceAllocation { .. } => &one_place.numbers[solution.node..=solution.node],
+                Answer::SparseRegression { .. } | Answer::Robust { .. } | Answer::NetworkLasso { .. } => {
+                    &one_place.numbers[..]
+                }
+                Answer::ResourceAllocation { .. } | Answer::CliqueCoupling { .. } => &one_place.numbers[solution.node..=solution.node],
             };
             difference = found.iter().zip(wanted).map(|(a, b)| (a - b).abs()).fold(difference, f64::max);
         }
@@ -231,10 +233,11 @@ fn alone(tables: &[RegressionTable]) -> Vec<(f64, f64)> {
 
 fn numbers(solution: &Solution) -> Vec<f64> {
     match &solution.answer {
-        Answer::SparseRegression { coefficients, .. } | Answer::Robust { coefficients, .. } => {
-            coefficients.iter().map(|column| column.scaled).collect()
-        }
+        Answer::SparseRegression { coefficients, .. }
+        | Answer::Robust { coefficients, .. }
+        | Answer::NetworkLasso { coefficients, .. } => coefficients.iter().map(|column| column.scaled).collect(),
         Answer::ResourceAllocation { number, .. } => vec![*number],
+        Answer::CliqueCoupling { variables, .. } => variables.clone(),
     }
 }
 

@@ -7,8 +7,10 @@ use mingle_planner::Plan;
 use mingle_solver::{Budgets, DistanceMetric, Preference, Regression, Selection, SharingClique};
 use serde::Deserialize;
 
+use super::coupled::CoupledFile;
 use super::file_error::{FINEST_TOLERANCE, FileError};
-use super::kinds::{ALLOCATION, REGRESSION, ROBUST_CLASSIFICATION, ROBUST_REGRESSION};
+use super::kinds::{ALLOCATION, COUPLED, NETWORK_LASSO, REGRESSION, ROBUST_CLASSIFICATION, ROBUST_REGRESSION};
+use super::network_lasso::NetworkLassoFile;
 use super::node_name::NodeName;
 use super::robust::RobustFile;
 use super::{AllocationTask, NODE, ProblemTask, RegressionTask, StoppingCriteria, TableSource};
@@ -65,10 +67,19 @@ struct AllocationFile {
 
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum DistanceName {
+pub(super) enum DistanceName {
     Identity,
     #[default]
     Memberships,
+}
+
+impl DistanceName {
+    pub(super) fn metric(self) -> DistanceMetric {
+        match self {
+            Self::Identity => DistanceMetric::Identity,
+            Self::Memberships => DistanceMetric::Memberships,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -107,15 +118,15 @@ impl NodeEntry {
     }
 }
 
-fn yes() -> bool {
+pub(super) fn yes() -> bool {
     true
 }
 
-fn usual_tolerance() -> f64 {
+pub(super) fn usual_tolerance() -> f64 {
     1e-10
 }
 
-fn usual_iterations() -> u64 {
+pub(super) fn usual_iterations() -> u64 {
     20_000
 }
 
@@ -125,6 +136,8 @@ pub(super) fn resolve(text: &str, plan: &Plan, names: &Arc<Vec<String>>) -> Resu
     let resolved = match kind.as_str() {
         REGRESSION => toml::from_str::<RegressionFile>(text)?.resolve()?,
         ALLOCATION => toml::from_str::<AllocationFile>(text)?.resolve(plan, names)?,
+        COUPLED => toml::from_str::<CoupledFile>(text)?.resolve(plan, names)?,
+        NETWORK_LASSO => toml::from_str::<NetworkLassoFile>(text)?.resolve(plan, names)?,
         ROBUST_CLASSIFICATION | ROBUST_REGRESSION => {
             let (task, limits, shared) = toml::from_str::<RobustFile>(text)?.resolve(plan, names)?;
             (ProblemTask::Robust(Arc::new(task)), limits, shared)
@@ -186,10 +199,7 @@ impl AllocationFile {
                 return Err(FileError::NodeTwice(names[node].clone()));
             }
         }
-        let metric = match self.metric {
-            DistanceName::Identity => DistanceMetric::Identity,
-            DistanceName::Memberships => DistanceMetric::Memberships,
-        };
+        let metric = self.metric.metric();
         let clique = |clique: &SharingClique| {
             serde_json::json!([clique.name, clique.members, clique.budget, clique.weight, clique.target])
         };

@@ -5,6 +5,7 @@ use mingle_solver::{AllocationError, RegressionError};
 use thiserror::Error;
 
 use super::NODE;
+use super::coupled::CouplingError;
 use super::kinds::CONVEX_KINDS;
 
 /// The finest tolerance: near the rounding error of an f64.
@@ -58,6 +59,70 @@ pub enum FileError {
     /// Two entries are for one node.
     #[error("there are two [[node]] for {0}")]
     NodeTwice(String),
+    /// Cliques or their couplings do not fit together.
+    #[error(transparent)]
+    Coupling(#[from] CouplingError),
+    /// A coupling lacks a key, or has one that is not its own.
+    #[error("{place}: coupling = \"{coupling}\" {} {key}", if *is_needed { "needs" } else { "has no" })]
+    CouplingKey {
+        /// The clique.
+        place: String,
+        /// The coupling.
+        coupling: &'static str,
+        /// The key.
+        key: &'static str,
+        /// `true` if it is missing.
+        is_needed: bool,
+    },
+    /// A number of a coupling is not finite, or makes the problem non-convex.
+    #[error("{place}: {key} is {number:?}; give a number up to 1e100 in magnitude, and for weights and distances none below zero")]
+    CouplingNumber {
+        /// The clique.
+        place: String,
+        /// The key.
+        key: &'static str,
+        /// The number.
+        number: f64,
+    },
+    /// A list has a number for more or fewer components than there are.
+    #[error("{place}: {key} has {numbers} numbers: give one for each of {}, or one number for all", components.join(", "))]
+    Components {
+        /// The clique or node.
+        place: String,
+        /// The key.
+        key: &'static str,
+        /// The length of the list.
+        numbers: usize,
+        /// The names of the components.
+        components: Vec<String>,
+    },
+    /// A formation has offsets for more or fewer members than it has.
+    #[error("{place}: offsets has {offsets} entries: give one for each of its {members} members, in their order")]
+    Offsets {
+        /// The clique.
+        place: String,
+        /// The entries.
+        offsets: usize,
+        /// The members.
+        members: usize,
+    },
+    /// A node has no weight on its wish, so that no point of its own is best.
+    #[error("{place}: weight is 0; give a positive one, so that its variables have a best place")]
+    NoWeight {
+        /// The node.
+        place: String,
+    },
+    /// A node of a network lasso is linked to no other both ways.
+    #[error("the plan links node {0} to no other both ways: make one with mingle plan make --method clique-phi")]
+    NoLinkBothWays(String),
+    /// A link of a network lasso is none of the plan.
+    #[error("[[link]]: the plan does not link {one} and {other} both ways")]
+    NotLinked {
+        /// A node.
+        one: String,
+        /// Another.
+        other: String,
+    },
     /// The tolerance is too fine, or not a number below 1.
     #[error("tolerance = {0}: give a number that is at least {FINEST_TOLERANCE:e} and below 1")]
     Tolerance(f64),

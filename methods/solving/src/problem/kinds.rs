@@ -4,11 +4,14 @@ use super::ProblemTask;
 
 pub(super) const REGRESSION: &str = "sparse-regression";
 pub(super) const ALLOCATION: &str = "resource-allocation";
+pub(super) const COUPLED: &str = "clique-coupling";
+pub(super) const NETWORK_LASSO: &str = "network-lasso";
 pub(super) const ROBUST_CLASSIFICATION: &str = "robust-classification";
 pub(super) const ROBUST_REGRESSION: &str = "robust-regression";
 
 /// The kinds of convex problems, as their files name them.
-pub const CONVEX_KINDS: [&str; 4] = [REGRESSION, ALLOCATION, ROBUST_CLASSIFICATION, ROBUST_REGRESSION];
+pub const CONVEX_KINDS: [&str; 6] =
+    [REGRESSION, ALLOCATION, COUPLED, NETWORK_LASSO, ROBUST_CLASSIFICATION, ROBUST_REGRESSION];
 
 /// The mark of the method that solves regressions, in the hash of their problems: peers with another method refuse each
 /// other's messages.

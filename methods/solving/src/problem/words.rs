@@ -31,6 +31,13 @@ impl Problem {
                     cliques.iter().filter(|c| c.budget.is_some()).count()
                 )
             }
+            ProblemTask::Coupled(task) => {
+                let components = task.components().join(", ");
+                format!("{} of {} nodes, coupled by {} cliques", components, self.names.len(), task.cliques().len())
+            }
+            ProblemTask::NetworkLasso(task) => {
+                format!("network lasso of {}, lambda {}, {} links", task.target(), task.lambda, task.link_count())
+            }
             ProblemTask::Robust(task) => task.describe(),
             ProblemTask::Rounds(task) => task.describe(),
         }
@@ -43,6 +50,8 @@ impl Problem {
             ProblemTask::Robust(task) => format!("Robust model of {}", task.target()),
             ProblemTask::Rounds(task) => task.title(),
             ProblemTask::Allocation(task) => format!("{} cliques with budgets", task.budgets.all().len()),
+            ProblemTask::Coupled(task) => format!("{} coupled cliques", task.cliques().len()),
+            ProblemTask::NetworkLasso(task) => format!("Network lasso of {}", task.target()),
         }
     }
 
@@ -50,7 +59,10 @@ impl Problem {
     pub fn way(&self, communication: &CommunicationPlan) -> String {
         match &self.task {
             ProblemTask::Regression(_) => communication.agreement.describe(),
-            ProblemTask::Allocation(_) => "splitting over cliques, one message to each member an iteration".to_owned(),
+            ProblemTask::Allocation(_) | ProblemTask::Coupled(_) => {
+                "splitting over cliques, one message to each member an iteration".to_owned()
+            }
+            ProblemTask::NetworkLasso(_) => "splitting over links, one message to each neighbour an iteration".to_owned(),
             ProblemTask::Rounds(_) => "rounds with exact means over trees of the plan".to_owned(),
             ProblemTask::Robust(_) => {
                 format!("AD-LPMM with {}, and one row of each site an iteration", communication.agreement.describe())

@@ -1,0 +1,161 @@
+//! Variables of nodes that cliques couple: the task, for any costs and couplings.
+
+mod file;
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+pub(super) use file::CoupledFile;
+use mingle_solver::{CliqueCost, CliqueCoupling, CliqueTerm, ConsensusTerms, DistanceMetric, Preference};
+use thiserror::Error;
+
+use super::{Problem, ProblemTask, StoppingCriteria};
+
+/// A node's own terms.
+pub trait OwnTerms: Debug + Send + Sync {
+    /// The terms, of as many variables as the task has components.
+    fn terms(&self) -> ConsensusTerms;
+}
+
+/// A preference for each component.
+impl OwnTerms for Vec<Preference> {
+    fn terms(&self) -> ConsensusTerms {
+        Preference::terms_of(self)
+    }
+}
+
+/// A clique of nodes with a cost and a coupling of their variables.
+#[derive(Clone, Debug)]
+pub struct CoupledClique {
+    /// The name, for reports.
+    pub name: String,
+    /// The coupling in a word, for reports.
+    pub coupling: String,
+    /// The nodes.
+    pub members: BTreeSet<usize>,
+    /// The cost of their variables, `f_l`.
+    pub cost: Option<Arc<dyn CliqueCost>>,
+    /// The penalty or constraint on their variables, `g_l`.
+    pub constraint: Option<Arc<dyn CliqueCoupling>>,
+}
+
+/// A problem of variables that cliques couple.
+#[derive(Clone, Debug)]
+pub struct CoupledTask {
+    /// The metric in which distances are measured.
+    pub metric: DistanceMetric,
+    components: Vec<String>,
+    cliques: Vec<CoupledClique>,
+    own: Vec<Arc<dyn OwnTerms>>,
+    /// The nodes that have an entry in a file.
+    pub(super) entered: BTreeSet<usize>,
+}
+
+/// Errors of a problem of variables that cliques couple.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CouplingError {
+    /// The variables of the nodes have no component.
+    #[error("a node's variables need at least one component")]
+    NoComponents,
+    /// A clique has a member that does not exist.
+    #[error("clique {clique} has a member {member}: the nodes are 0 to {last}")]
+    Member {
+        /// The clique.
+        clique: String,
+        /// The member.
+        member: usize,
+        /// The last node.
+        last: usize,
+    },
+    /// A coupling is for another number of members.
+    #[error("clique {clique} has {members} members, and its coupling is for {wanted}")]
+    Members {
+        /// The clique.
+        clique: String,
+        /// Its members.
+        members: usize,
+        /// The number of members that are coupled.
+        wanted: usize,
+    },
+    /// A node is in no clique.
+    #[error("node {node} is in no clique: nothing couples it to the others")]
+    Uncoupled {
+        /// The number of the node.
+        node: usize,
+    },
+}
+
+impl CoupledTask {
+    /// The task of nodes with these own terms, each with a variable for each component.
+    ///
+    /// # Errors
+    /// [`CouplingError`] with the clique or node at fault.
+    pub fn new(
+        components: Vec<String>,
+        cliques: Vec<CoupledClique>,
+        own: Vec<Arc<dyn OwnTerms>>,
+        metric: DistanceMetric,
+    ) -> Result<Self, CouplingError> {
+        if components.is_empty() {
+            return Err(CouplingError::NoComponents);
+        }
+        for CoupledClique { name, members, constraint, .. } in &cliques {
+            if let Some(&member) = members.iter().find(|member| **member >= own.len()) {
+                return Err(CouplingError::Member { clique: name.clone(), member, last: own.len().saturating_sub(1) });
+            }
+            let wanted = constraint.as_ref().and_then(|constraint| constraint.arity()).unwrap_or(members.len().max(1));
+            if wanted != members.len() {
+                return Err(CouplingError::Members { clique: name.clone(), members: members.len(), wanted });
+            }
+        }
+        let is_coupled = |node: &usize| cliques.iter().any(|clique| clique.members.contains(node));
+        if let Some(node) = (0..own.len()).find(|node| !is_coupled(node)) {
+            return Err(CouplingError::Uncoupled { node });
+        }
+        Ok(Self { metric, components, cliques, own, entered: BTreeSet::new() })
+    }
+
+    /// The names of the components of a node's variables.
+    pub fn components(&self) -> &[String] {
+        &self.components
+    }
+
+    /// The cliques, in the order that is the same at all nodes.
+    pub fn cliques(&self) -> &[CoupledClique] {
+        &self.cliques
+    }
+
+    /// The terms of the cliques.
+    pub(crate) fn terms(&self) -> Vec<CliqueTerm> {
+        let memberships = |node: &usize| self.cliques.iter().filter(|clique| clique.members.contains(node)).count();
+        let term = |clique: &CoupledClique| CliqueTerm {
+            members: clique.members.iter().copied().collect(),
+            memberships: clique.members.iter().map(memberships).collect(),
+            cost: clique.cost.clone(),
+            coupling: clique.constraint.clone(),
+        };
+        self.cliques.iter().map(term).collect()
+    }
+
+    /// A node's own terms.
+    pub(super) fn own(&self, node: usize) -> Arc<dyn OwnTerms> {
+        Arc::clone(&self.own[node])
+    }
+}
+
+impl Problem {
+    /// A problem of nodes with these names whose variables cliques couple. `subject` stands for all that the nodes have to
+    /// agree on, such as the cliques and their couplings: nodes with another one refuse each other's messages.
+    pub fn coupled(task: CoupledTask, names: Vec<String>, limits: StoppingCriteria, subject: &str) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(b"mingle coupled variables 1").update(subject.as_bytes());
+        Self {
+            task: ProblemTask::Coupled(Arc::new(task)),
+            limits,
+            hash: *hasher.finalize().as_bytes(),
+            names: Arc::new(names),
+            file: std::path::PathBuf::new(),
+        }
+    }
+}
