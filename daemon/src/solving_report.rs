@@ -24,7 +24,7 @@ pub(crate) fn conclude(solved: &Solved, seconds: f64) {
 /// Prints the solutions of all nodes, for people.
 pub(crate) fn print_solutions(problem: &Problem, solutions: &[Solution]) {
     let Some(first) = solutions.first() else { return };
-    problem.table(solutions).into_iter().for_each(out::line);
+    problem.report(solutions).into_iter().for_each(out::line);
     robust::print(problem, &first.answer);
     print_certificate(first);
 }

@@ -1,6 +1,6 @@
 //! Report of a robust model, as text.
 
-use mingle_solving::{Answer, Problem};
+use mingle_solving::{Answer, Coefficient, Problem};
 
 use crate::out;
 

@@ -13,7 +13,7 @@ const SAME_MODEL: f64 = 1e-6;
 
 impl Problem {
     /// The solutions of nodes, as the lines of a table. Empty for robust models, which have more to say.
-    pub fn table(&self, solutions: &[Solution]) -> Vec<String> {
+    pub fn report(&self, solutions: &[Solution]) -> Vec<String> {
         let Some(first) = solutions.first() else { return Vec::new() };
         match &first.answer {
             Answer::SparseRegression { coefficients, intercept, rows } => {
