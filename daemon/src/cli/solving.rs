@@ -31,8 +31,8 @@ impl From<SumArgs> for SumPolicy {
 /// Arguments of `solve`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SolveArgs {
-    /// The problem: a TOML file of the kind sparse-regression, resource-allocation (docs/solving.md),
-    /// robust-classification or robust-regression (docs/robust-models.md); recommendation (docs/recommendations.md),
+    /// The problem: a TOML file of the kind sparse-regression, resource-allocation, clique-coupling or network-lasso
+    /// (docs/solving.md), robust-classification or robust-regression (docs/robust-models.md); recommendation (docs/recommendations.md),
     /// node-classification (docs/graphs.md) or training (docs/private-training.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) problem: PathBuf,

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod coupled;
 mod demos;
 mod graphs;
 mod members_of_rounds;

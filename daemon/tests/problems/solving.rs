@@ -344,7 +344,7 @@ fn a_node_that_the_file_does_not_mention_wants_what_the_documentation_says() {
 
 /// Asserts that a problem file is refused with these words.
 #[track_caller]
-fn assert_refused(folder: &Path, plan: &Path, problem: &str, words: &[&str]) {
+pub(super) fn assert_refused(folder: &Path, plan: &Path, problem: &str, words: &[&str]) {
     let path = folder.join("bad.toml");
     fs::write(&path, problem).unwrap();
     assert_fails(&run(&["solve", "--problem", text(&path), "--plan", text(plan)]), 4, words);

@@ -4,6 +4,7 @@
 mod attempts;
 mod certificates;
 mod codec;
+mod coupling;
 mod common_model;
 mod failures;
 mod masked_sums;
