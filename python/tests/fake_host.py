@@ -105,6 +105,7 @@ class FakeHost:
         self.has_operator = True
         self.asked_to_end: list[bool] = []
         self.failed: str | None = None
+        self.was_stopped = False
         self.changes: list[array[float]] = []
         self.evaluations: list[dict[str, Any]] = []
         self.losses: list[float] = []
@@ -177,6 +178,12 @@ class FakeHost:
         (self.home / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + self.node.vector.tobytes())
         (self.home / "summary.json").write_text(json.dumps({"rounds": self.node.round}))
         self.stop()
+
+    def interrupt(self) -> None:
+        """Ends the run before its last round, as a peer that `mingle stop` ends: the open order is withdrawn."""
+        with self._lock:
+            self.was_stopped, self._kind = True, "end"
+            self._order += 1
 
     def forget(self) -> None:
         """Loses sessions and the numbering of orders, as a restart does."""
@@ -306,10 +313,12 @@ class FakeHost:
                     headers["Mingle-Rounds-Left"] = str(self.rounds - self.closing - self.node.round)
                 if self.seconds is not None:
                     headers["Mingle-Seconds"] = str(self.seconds)
+            if self._kind == "end":
+                headers["Mingle-Stopped"] = "true" if self.was_stopped else "false"
             return 200, headers | {"Content-Type": "application/octet-stream"}, self.node.vector.tobytes()
 
     def _kind_of_order(self) -> str:
-        if self.node.round >= self.rounds:
+        if self.was_stopped or self.node.round >= self.rounds:
             return "end"
         due = self.evaluate_every and self.node.round % self.evaluate_every == 0 and self._evaluated < self.node.round
         return "evaluate" if due and self.attached is not None and self.attached.get("evaluates") else "train"

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from array import array
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -87,6 +88,46 @@ def test_what_is_no_vector_is_refused(host: FakeHost) -> None:
     swarm = mingle.Exchange(host.home, "x", array("f", [1, 2]))
     with pytest.raises(mingle.LayoutError, match="a vector of 3 numbers where 2 are expected"):
         swarm.exchange(array("f", [1, 2, 3]))
+
+
+def test_a_model_of_another_form_is_refused_at_each_exchange(host: FakeHost) -> None:
+    swarm = mingle.Exchange(host.home, "lin", numpy.arange(6, dtype="f").reshape(2, 3))
+    refusals = {
+        r"now an array of shape \[3, 2\]: give an array of shape \[2, 3\]": swarm.model.T,
+        "an array of int64, which cannot hold": numpy.ones((2, 3), dtype="i8"),
+        "an array of complex64: give its real": numpy.ones((2, 3), dtype="F"),
+        "now a list: give an array": [[1.0] * 3] * 2,
+    }
+    for match, model in refusals.items():
+        with pytest.raises(mingle.LayoutError, match=match):
+            swarm.exchange(model)
+    swarm.close()
+    assert host.changes == [], "none of them was sent"
+
+
+def test_the_arrays_of_a_dict_stay_the_same(host: FakeHost) -> None:
+    with mingle.Exchange(host.home, "lin", {"a": numpy.zeros(2), "b": numpy.zeros(1)}) as swarm:
+        with pytest.raises(mingle.LayoutError, match="`c` is new"):
+            swarm.exchange({"a": numpy.zeros(2), "b": numpy.zeros(1), "c": numpy.zeros(1)})
+        with pytest.raises(mingle.LayoutError, match="`b` is an array of int64"):
+            swarm.exchange({"a": numpy.zeros(2), "b": numpy.zeros(1, dtype="i8")})
+
+
+@pytest.mark.parametrize("steps", [-1, 2.5, True])
+def test_a_number_of_steps_is_a_whole_number(host: FakeHost, steps: Any) -> None:
+    with mingle.Exchange(host.home, "lin", numpy.zeros(2)) as swarm, pytest.raises(mingle.MingleError, match="give the number of local steps"):
+        swarm.exchange(swarm.model, steps=steps)
+
+
+def test_a_peer_that_is_stopped_is_not_the_end_of_the_run(host: FakeHost, caplog: pytest.LogCaptureFixture) -> None:
+    with mingle.Exchange(host.home, "lin", numpy.zeros(2)) as swarm:
+        swarm.exchange(swarm.model + 1)
+        assert not swarm.stopped
+        host.interrupt()
+        model = swarm.exchange(swarm.model + 1)
+        assert swarm.done and swarm.stopped and list(model) == [1.0, 1.0]
+    assert "the last 4 steps are lost" in caplog.text
+    assert "stopped after 1 of 5 rounds: start it and this script again" in caplog.text
 
 
 def test_whole_numbers_cannot_hold_a_model(host: FakeHost) -> None:

@@ -226,6 +226,35 @@ def test_the_rounding_of_other_types_is_no_change(host: FakeHost, dtype: torch.d
     assert node_vector(host).item() == pytest.approx(1.004, abs=1e-6)
 
 
+def test_a_model_that_is_cast_after_it_joined_is_refused(host: FakeHost) -> None:
+    model = network()
+    optimizer = sgd(model, lr=0.0)
+    with mingle.join(model, optimizer, home=host.home), pytest.raises(mingle.LayoutError, match="cast to bfloat16 since mingle.join"):
+        model.bfloat16()
+        for _ in range(4):
+            optimizer.step()
+    assert host.changes == []
+    with mingle.join(model, optimizer, home=host.home) as swarm:
+        model.double()
+        optimizer.step()
+        swarm.sync()
+    assert len(host.changes) == 1
+
+
+def test_a_peer_that_is_stopped_is_not_the_end_of_the_run(host: FakeHost, caplog: pytest.LogCaptureFixture) -> None:
+    model = network()
+    optimizer = sgd(model)
+    with mingle.join(model, optimizer, home=host.home) as swarm:
+        for step in range(swarm.round + 100):
+            if swarm.exchanges == 2:
+                host.interrupt()
+            train_step(model, optimizer, step)
+    assert swarm.done and swarm.stopped and swarm.exchanges == 2
+    assert torch.equal(vector_of(model), node_vector(host))
+    assert "the peer was stopped in round 2: the last 4 steps are lost" in caplog.text
+    assert "stopped after 2 of 5 rounds" in caplog.text
+
+
 def test_a_change_that_is_not_finite_is_refused_with_the_tensor(host: FakeHost) -> None:
     model = network()
     optimizer = sgd(model)

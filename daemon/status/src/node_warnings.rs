@@ -14,6 +14,8 @@ pub struct Remedy<'a> {
     pub home: &'a Path,
     /// The PeerId of a node.
     pub peer_of: &'a dyn Fn(NodeId) -> Option<String>,
+    /// The first neighbour that is away, if any is.
+    pub away: Option<NodeId>,
 }
 
 impl Remedy<'_> {
@@ -57,6 +59,12 @@ pub fn warning(event: &NodeEvent, remedy: &Remedy<'_>) -> Option<String> {
         )),
         NodeEvent::DeltaClipped { round, norm, bound } => Some(format!(
             "the local steps of round {round} went {norm:.3e} far, which was cut to {bound:.3e}: lower the learning rate"
+        )),
+        NodeEvent::MassLow { share } if remedy.away.is_some() => Some(format!(
+            "this peer has held only {share:.2} of its usual weight for many rounds, and node {} is away with what it holds: that comes back \
+             with it. If it is gone for good: {}",
+            remedy.away.unwrap_or_default(),
+            remedy.in_words(remedy.away)
         )),
         NodeEvent::MassLow { share } => Some(format!(
             "this peer has held only {share:.2} of its usual weight for many rounds: a member may keep all it gets. \
@@ -137,7 +145,7 @@ mod tests {
         let words = |has_operator| {
             let peer_of = |node| (node == NodeId(3)).then(|| "12D3KooWSink".to_owned());
             let home = Path::new("/home/ana/peer");
-            warning(&event, &Remedy { has_operator, home, peer_of: &peer_of }).unwrap()
+            warning(&event, &Remedy { has_operator, home, peer_of: &peer_of, away: None }).unwrap()
         };
         let evidence =
             "node 3 was given weight 1.250 and gave 0.500, nothing in the last 20 rounds, and is 1.8 periods";
@@ -145,5 +153,15 @@ mod tests {
         assert!(words(true).contains("`mingle plan apply --without 12D3KooWSink`"), "{}", words(true));
         let alone = "`mingle run --home /home/ana/peer --without 12D3KooWSink`";
         assert!(words(false).contains(alone), "{}", words(false));
+        // One that was stopped has what it got in its records.
+        let peer_of = |node| (node == NodeId(3)).then(|| "12D3KooWSink".to_owned());
+        let low = |away| {
+            let remedy = Remedy { has_operator: false, home: Path::new("/home/ana/peer"), peer_of: &peer_of, away };
+            warning(&NodeEvent::MassLow { share: 0.5 }, &remedy).unwrap()
+        };
+        assert!(low(None).contains("a member may keep all it gets"), "{}", low(None));
+        let away = low(Some(NodeId(3)));
+        assert!(away.contains("node 3 is away with what it holds") && away.contains("--without 12D3KooWSink"), "{away}");
+        assert!(!away.contains("may keep"), "{away}");
     }
 }

@@ -44,6 +44,13 @@ fn houses(folder: &Path, more: &str) -> PathBuf {
     path
 }
 
+/// A ring of six nodes.
+fn ring(folder: &Path) -> PathBuf {
+    let path = folder.join("ring.edges");
+    fs::write(&path, "0 1\n1 2\n2 3\n3 4\n4 5\n5 0\n").unwrap();
+    path
+}
+
 fn plan_of(folder: &Path, topology: &str) -> PathBuf {
     let plan = folder.join("plan.json");
     let made = run(&["plan", "make", "--topology", topology, "--method", "clique-phi", "-o", text(&plan)]);
@@ -92,7 +99,7 @@ fn nodes_of_a_network_lasso_find_the_models_of_their_groups_among_peers_as_in_on
     let folder = tempfile::tempdir().unwrap();
     let problem = houses(folder.path(), "lambda = 0.3");
     // A ring: nodes 2 and 3, and 5 and 0, are linked though their models differ.
-    let swarm = PlannedSwarm::for_a_problem("ring:n=6", "clique-phi", 6);
+    let swarm = PlannedSwarm::for_a_problem(text(&ring(folder.path())), "clique-phi", 6);
     assert_peers_find_the_same(&swarm, &problem);
     let found = solve(&problem, &swarm.plan(), &[]);
     let models: Vec<Vec<f64>> = found.iter().map(model).collect();
@@ -107,7 +114,7 @@ fn nodes_of_a_network_lasso_find_the_models_of_their_groups_among_peers_as_in_on
 fn a_network_lasso_goes_from_each_alone_to_one_model_of_all() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let plan = plan_of(folder, "ring:n=6");
+    let plan = plan_of(folder, text(&ring(folder)));
     let found = |more: &str| solve(&houses(folder, more), &plan, &[]).iter().map(model).collect::<Vec<_>>();
     // With a large weight: the regression over all tables.
     let together = found("lambda = 1000");

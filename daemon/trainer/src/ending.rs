@@ -16,7 +16,11 @@ impl TrainerHost {
     /// Then waits for the supervisor to end the trainer that it started.
     pub(crate) fn end(&self, outcome: &Result<Outcome>) -> BoxFuture<'static, ()> {
         match outcome {
-            Ok(Outcome::Trained { summary, parameters }) => self.end_with_model(Arc::clone(parameters), summary.rounds),
+            Ok(Outcome::Trained { summary, parameters }) => self.end_as(RunEnd::Model {
+                vector: Arc::clone(parameters),
+                rounds: summary.rounds,
+                was_stopped: summary.rounds < summary.rounds_wanted,
+            }),
             Ok(Outcome::Averaged { parameters, rounds }) => self.end_with_model(Arc::clone(parameters), *rounds),
             Ok(_) => self.end_as(RunEnd::Failure {
                 kind: ErrorKind::Refused,
@@ -31,7 +35,7 @@ impl TrainerHost {
 
     /// Ends the run with a model, `[dimension]`, after so many rounds, as the end of a peer does.
     pub(crate) fn end_with_model(&self, vector: Arc<[f32]>, rounds: u64) -> BoxFuture<'static, ()> {
-        self.end_as(RunEnd::Model { vector, rounds })
+        self.end_as(RunEnd::Model { vector, rounds, was_stopped: false })
     }
 
     /// Ends the run with an error, as the failure of a peer does.

@@ -2,6 +2,7 @@
 
 use crate::error::{Reason, Refusal};
 use crate::memory::TrainedTask;
+use crate::run_end::RunEnd;
 use crate::state::State;
 
 /// The number of rounds of the swarm, in words, while no member has said it.
@@ -43,11 +44,11 @@ impl State {
     /// The number of rounds.
     ///
     /// # Errors
-    /// No member has said it yet, or the run is over.
+    /// No member has said it yet, or the run has failed.
     pub(crate) fn known_rounds(&self) -> Result<u64, Refusal> {
-        match (&self.end, self.rounds) {
-            (Some(end), _) => Err(end.refusal()),
-            (None, Some(rounds)) => Ok(rounds),
+        match (&self.end, &self.rounds) {
+            (Some(failure @ RunEnd::Failure { .. }), _) => Err(failure.refusal()),
+            (_, Some(rounds)) | (Some(RunEnd::Model { rounds, .. }), None) => Ok(*rounds),
             (None, None) => {
                 Err(Refusal::conflict(Reason::Rounds, format!("this peer waits for {ROUNDS_AWAITED}"))
                     .hint("attach again"))

@@ -270,11 +270,12 @@ async fn next_order(host: &TrainerHost, headers: &HeaderMap, wait: Duration) -> 
         let next = host.state().next();
         match next {
             NextOrder::Order(order) => return Ok(in_vector(&order)),
-            NextOrder::End(RunEnd::Model { vector, rounds }) => {
+            NextOrder::End(RunEnd::Model { vector, rounds, was_stopped }) => {
                 let headers = [
                     (header::CONTENT_TYPE, word("application/octet-stream")),
                     (name("mingle-kind"), word("end")),
                     (name("mingle-round"), rounds.into()),
+                    (name("mingle-stopped"), word(if was_stopped { "true" } else { "false" })),
                 ];
                 let told = host.clone();
                 let body = VectorBody::new(vector).on_end(move || told.change(State::note_end_told));

@@ -85,10 +85,11 @@ impl State {
         Self { task, goes_on, is_trainer_awaited: goes_on && begins_again, ..Self::default() }
     }
 
-    /// Attaches a trainer. The first one defines the task; until the peer is ready, a later one may replace it.
+    /// Attaches a trainer. The first one defines the task; until the peer is ready, a later one may replace it. One that comes
+    /// after the end of the run gets the final model as its first order.
     ///
     /// # Errors
-    /// The run is over, another trainer is present, the task cannot be used, or it differs from that of the peer.
+    /// The run has failed, another trainer is present, the task cannot be used, or it differs from that of the peer.
     pub(crate) fn attach(
         &mut self,
         attach: &Attach,
@@ -96,8 +97,8 @@ impl State {
         caller: Caller,
         now: Instant,
     ) -> Result<Need, Refusal> {
-        if let Some(end) = &self.end {
-            return Err(end.refusal());
+        if let Some(failure @ RunEnd::Failure { .. }) = &self.end {
+            return Err(failure.refusal());
         }
         let present = self.session.as_ref().filter(|session| !session.is_of(caller) && session.absence(now).is_none());
         if let Some(session) = present {
@@ -105,7 +106,7 @@ impl State {
         }
         let wanted = TrainedTask::of(attach)?;
         match &self.task {
-            Some(task) if self.is_ready() || self.goes_on => task.check(&wanted)?,
+            Some(task) if self.is_ready() || self.goes_on || self.end.is_some() => task.check(&wanted)?,
             // No work has begun with the task of an earlier trainer.
             _ => self.task = Some(Arc::new(wanted)),
         }
@@ -113,6 +114,7 @@ impl State {
             self.withdraw_evaluation();
         }
         self.session = Some(Session::new(id, attach, caller, now));
+        self.end_is_told = false;
         self.attachments += 1;
         self.is_trainer_awaited = false;
         self.is_deserted = false;
@@ -123,7 +125,7 @@ impl State {
         }
         self.takes = attach.initial == Initial::Take;
         self.kept.is_shared = attach.shares_state;
-        let has_begun = self.goes_on || self.initial.is_some() || self.last_number > 0;
+        let has_begun = self.goes_on || self.initial.is_some() || self.last_number > 0 || self.end.is_some();
         Ok(if self.takes || has_begun { Need::Nothing } else { Need::Initial })
     }
 
@@ -497,16 +499,33 @@ mod tests {
         let mut state = attached(now);
         state.open(TRAIN, 0, Arc::from([0.0; 2]), now);
         state.withdraw();
-        state.end = Some(RunEnd::Model { vector: Arc::new([3.0, 4.0]), rounds: 9 });
+        state.end = Some(RunEnd::Model { vector: Arc::new([3.0, 4.0]), rounds: 9, was_stopped: false });
         assert!(!state.is_told_of_the_end(now));
         assert!(state.is_told_of_the_end(now + Duration::from_secs(120)), "who is gone will not hear it");
         assert_eq!(state.check_order(1, true).unwrap_err().status(), 409);
-        let NextOrder::End(RunEnd::Model { vector, rounds: 9 }) = state.next() else { panic!("it is over") };
+        let NextOrder::End(RunEnd::Model { vector, rounds: 9, .. }) = state.next() else { panic!("it is over") };
         assert_eq!(*vector, [3.0, 4.0]);
         assert!(!state.is_told_of_the_end(now), "it is still on its way");
         state.note_end_told();
         assert!(state.is_told_of_the_end(now));
-        assert_eq!(state.attach(&introduction(), "b".to_owned(), Caller::default(), now).unwrap_err().status(), 409);
+        // One that is started again near the end gets the final model.
+        let later = now + Duration::from_secs(120);
+        let need = state.attach(&introduction(), "b".to_owned(), Caller::default(), later).unwrap();
+        assert_eq!(need, Need::Nothing);
+        assert!(matches!(state.next(), NextOrder::End(RunEnd::Model { rounds: 9, .. })));
+        assert!(!state.is_told_of_the_end(later), "it has not fetched the model");
+        let message = "the peer has failed".to_owned();
+        state.end = Some(RunEnd::Failure { kind: ErrorKind::Training, message, hint: None });
+        assert!(state.attach(&introduction(), "c".to_owned(), Caller::default(), later).is_err());
+    }
+
+    #[test]
+    fn a_call_after_a_stop_says_that_the_run_goes_on_later() {
+        let now = Instant::now();
+        let mut state = attached(now);
+        state.end = Some(RunEnd::Model { vector: Arc::new([3.0, 4.0]), rounds: 4, was_stopped: true });
+        let refusal = state.check_order(1, true).unwrap_err();
+        assert!(format!("{refusal:?}").contains("stopped after 4 rounds"), "{refusal:?}");
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl TrainerTask {
 fn read_model(path: &Path, layout: &Layout) -> Result<Vec<f32>> {
     let unusable = format!("cannot begin with {}", path.display());
     model_file::read(path, layout).context(ErrorKind::BadInput, unusable).map_err(|failure| {
-        failure.hint("the file needs the tensors that the trainer exchanges, as 32-bit numbers; a trainer can load others itself before it attaches")
+        failure.hint("the file needs the tensors that the trainer exchanges, as floating-point numbers of 32 or 16 bits; a trainer can load others itself before it attaches")
     })
 }
 

@@ -267,8 +267,10 @@ impl Node {
         if !is_late && !is_past(self.keeps_up_until()) {
             return false;
         }
-        if is_late {
-            self.report(NodeEvent::TrainingLate { round: self.round() });
+        // In the last rounds it is given up instead, and that is reported.
+        if is_late && !self.is_closing() {
+            let round = self.training.ordered.map_or(self.round(), |ordered| ordered.number);
+            self.report(NodeEvent::TrainingLate { round });
         }
         self.note_pace_of_others();
         self.begin_mixing();

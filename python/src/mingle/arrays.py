@@ -108,10 +108,25 @@ def _is_numpy(model: Any) -> bool:
 def _numpy_form(model: Any) -> Form:
     import numpy
 
-    def from_vector(vector: memoryview[float]) -> Any:
-        return numpy.frombuffer(vector, dtype=numpy.float32).reshape(model.shape).astype(model.dtype)
+    shape, kind = model.shape, model.dtype
 
-    return Form(Layout([("x", model.shape)]), _floats, from_vector, is_exact=_is_wide(model))
+    def to_vector(value: Any) -> memoryview[float]:
+        if len(shape) == 1 and not hasattr(value, "shape"):
+            return _floats(value)
+        if getattr(value, "shape", None) != shape:
+            raise LayoutError(f"the model is now {_in_words(value)}: give an array of shape {list(shape)}, as the first one was")
+        _check_real("the model", value)
+        return _floats(value)
+
+    def from_vector(vector: memoryview[float]) -> Any:
+        return numpy.frombuffer(vector, dtype=numpy.float32).reshape(shape).astype(kind)
+
+    return Form(Layout([("x", shape)]), to_vector, from_vector, is_exact=_is_wide(model))
+
+
+def _in_words(value: Any) -> str:
+    shape = getattr(value, "shape", None)
+    return f"a {type(value).__name__}" if shape is None else f"an array of shape {list(shape)}"
 
 
 def _dict_form(model: dict[str, Any]) -> Form:
@@ -123,6 +138,9 @@ def _dict_form(model: dict[str, Any]) -> Form:
         for entry in layout:
             if entry.name not in values or values[entry.name].shape != entry.shape:
                 raise LayoutError(f"`{entry.name}` is missing, or its shape is no longer {list(entry.shape)}")
+            _check_real(f"`{entry.name}`", values[entry.name])
+        if others := [name for name in values if name not in model]:
+            raise LayoutError(f"`{others[0]}` is new: the model keeps the arrays that it had at the start")
         return _floats(numpy.concatenate([numpy.ravel(values[entry.name]) for entry in layout]))
 
     def from_vector(vector: memoryview[float]) -> Any:
@@ -164,5 +182,11 @@ def _jax_form(model: Any) -> Form:
     def from_vector(vector: memoryview[float]) -> Any:
         return unravel(jax.numpy.asarray(numpy.frombuffer(vector, dtype=numpy.float32)))
 
+    def to_vector(value: Any) -> memoryview[float]:
+        shapes = [(jax.tree_util.keystr(path) or "x", leaf.shape) for path, leaf in jax.tree_util.tree_flatten_with_path(value)[0]]
+        if shapes != [(entry.name, entry.shape) for entry in layout]:
+            raise LayoutError(f"the model is now {shapes[:5]}: give the arrays that it had at the start, with their names and shapes")
+        return _floats(ravel_pytree(value)[0])
+
     is_exact = all(_is_wide(leaf) for _, leaf in leaves)
-    return Form(layout, lambda model: _floats(ravel_pytree(model)[0]), from_vector, is_exact)
+    return Form(layout, to_vector, from_vector, is_exact)

@@ -85,6 +85,10 @@ class Order:
     """The time box: seconds after the arrival of the order from which no step should begin; None without one."""
     last_factor: float
     """Factor by which the previous change was multiplied when it was added to the model."""
+    stopped: bool = False
+    """With `end`: True if the peer was stopped before the last round, and goes on when it is started again."""
+    is_answer_lost: bool = False
+    """With `end`: True if the answer before it was not taken, because the peer had withdrawn its order."""
     rounds_left: int | None = None
     """Rounds that train from this one on, this one included, by the present plan; None where the peer does not report it."""
 
@@ -268,6 +272,7 @@ def _order(answer: http_call.Answer) -> Order | Waiting:
             steps=int(headers.get("mingle-steps", "0")),
             seconds=float(headers["mingle-seconds"]) if "mingle-seconds" in headers else None,
             last_factor=float(headers.get("mingle-last-factor", "1")),
+            stopped=headers.get("mingle-stopped") == "true",
             rounds_left=int(headers["mingle-rounds-left"]) if "mingle-rounds-left" in headers else None,
         )
     except (KeyError, ValueError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -17,6 +18,8 @@ from mingle.recording import Recorder
 from mingle.reports import Doubts, Reported, as_loss, as_metrics, evaluated, what_fits
 from mingle.site_weight import factor_of
 from mingle.trainer import Trainer
+
+log = logging.getLogger("mingle")
 
 Model = TypeVar("Model")
 
@@ -92,8 +95,13 @@ class Exchange(Generic[Model]):
 
     @property
     def done(self) -> bool:
-        """True if the run is over."""
+        """True if the run is over, or its peer was stopped."""
         return self._order.kind == "end"
+
+    @property
+    def stopped(self) -> bool:
+        """True if the peer was stopped before the last round: the run goes on when both are started again."""
+        return self._order.stopped
 
     @property
     def round(self) -> int:
@@ -134,7 +142,7 @@ class Exchange(Generic[Model]):
         """
         if self.done:
             raise SwarmDone(f"the run is over after round {self.round}: look at `done` before each exchange")
-        steps = self.steps if steps is None else steps
+        steps = self.steps if steps is None else _whole(steps)
         _subtract(self._form.to_vector(model), self._base(), self._change.cast("f"), self._factor)
         change = self._change if steps else None
         sent = what_fits({}, as_metrics(metrics or {}, self._doubts), self._doubts)
@@ -147,8 +155,10 @@ class Exchange(Generic[Model]):
                 what_to_do = "the peer has refused it and waits for another: train again from swarm.model"
                 _check_finite(self._change.cast("f"), self._form.layout, "the change", what_to_do, error)
             raise
-        self._steps_taken += steps
+        self._steps_taken += 0 if order.is_answer_lost else steps
         self._take(order)
+        if self.stopped:
+            log.warning("the peer was stopped after %d of %d rounds: start it and this script again, and the run goes on", self.round, self._rounds)
         return self.model
 
     def ask_to_end(self, asks: bool = True) -> None:
@@ -190,6 +200,12 @@ class Exchange(Generic[Model]):
         self._recorder.round_over(order.round, order.last_factor)
         if self.done:
             self._recorder.flush()
+
+
+def _whole(steps: int) -> int:
+    if isinstance(steps, bool) or steps != int(steps) or steps < 0:
+        raise MingleError(f"steps={steps!r}: give the number of local steps that were taken, a whole number; 0 where nothing was trained")
+    return int(steps)
 
 
 def _subtract(minuend: memoryview[float], subtrahend: memoryview[float], into: memoryview[float], factor: float) -> None:

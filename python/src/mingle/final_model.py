@@ -39,13 +39,16 @@ class ModelFile:
             length = int.from_bytes(file.read(8), "little")
             if length > LONGEST_HEADER_BYTES:
                 raise ValueError("its header has no sensible length")
-            header = json.loads(file.read(length))
+            try:
+                header = json.loads(file.read(length))
+            except ValueError:
+                raise ValueError("it does not begin with a header of safetensors; a file of torch.save is read by torch.load") from None
         if not isinstance(header, dict):
             raise ValueError("its header is no JSON object")
         self.metadata: dict[str, str] = dict(header.pop("__metadata__", None) or {})
         """What the header says beside the tensors."""
         if other := [name for name, found in header.items() if found["dtype"] not in WIDTHS]:
-            raise ValueError(f"`{other[0]}` is {header[other[0]]['dtype']}")
+            raise ValueError(f"`{other[0]}` is {header[other[0]]['dtype']}, where runs write F32 or BF16")
         self.dtypes: dict[str, str] = {name: found["dtype"] for name, found in header.items()}
         """Type of each tensor, F32 or BF16, by its name."""
         self._begins = {name: 8 + length + int(found["data_offsets"][0]) for name, found in header.items()}

@@ -91,7 +91,9 @@ class Swarm:
         self.tensors = tensors
         """The exchanged tensors of the model."""
         self.done = False
-        """True if the run is over; the model is then the final one."""
+        """True if the run is over, or its peer was stopped; the model is then the final one, or that of the last round."""
+        self.stopped = False
+        """True if the peer was stopped before the last round: the run goes on when both are started again."""
         self.alone = False
         """True if the peer is gone and the training goes on without it (`alone_ok`)."""
         self.exchanges = 0
@@ -378,7 +380,9 @@ class Swarm:
         self._close(send_rest=False)
         if self._raises_when_done:
             what_to_do = "put the training into `with mingle.join(...):`, or catch mingle.SwarmDone"
-            raise SwarmDone(f"the run is over after round {self.round}, and the final model is loaded: {what_to_do}")
+            what = "the peer was stopped after" if self.stopped else "the run is over after"
+            which = "its model" if self.stopped else "the final model"
+            raise SwarmDone(f"{what} round {self.round}, and {which} is loaded: {what_to_do}")
 
     # Rounds
 
@@ -441,9 +445,12 @@ class Swarm:
         self._follow(order)
 
     def _follow(self, order: Order) -> None:
-        self.exchanges += self._order is not None
+        self.exchanges += self._order is not None and not order.is_answer_lost
         self._order = order
         self.done = order.kind == "end"
+        self.stopped = order.stopped
+        if self.stopped:
+            log.warning("the peer was stopped after %d of %d rounds: start it and this script again, and the run goes on", order.round, self._rounds)
         self._recorder.round_over(order.round, order.last_factor)
 
     def _restart_count(self) -> None:

@@ -21,6 +21,8 @@ from mingle.shards import check_modules, check_sharding, is_sharded, reshard, sc
 from mingle.wrappers import plain_names, unwrapped
 
 MOST_NAMED = 5
+EXACT = (torch.float32, torch.float64)
+"""Types that hold any f32."""
 
 
 class ModelTensors:
@@ -53,7 +55,7 @@ class ModelTensors:
             first = next(name for name, part in zip(self.names, self._parts_here) if part is not None)
             raise LayoutError(f"`{first}` is sharded over processes (DTensor), which only mingle.join supports: give the model as it is before fully_shard")
         self.layout = Layout((name, found.tensor.shape) for name, found in chosen)
-        self.is_exact = all(tensor.dtype in (torch.float32, torch.float64) for tensor in self.tensors)
+        self.is_exact = all(tensor.dtype in EXACT for tensor in self.tensors)
         """True if the tensors hold any vector of f32 without rounding."""
 
     @property
@@ -71,7 +73,8 @@ class ModelTensors:
         return [tensor for tensor, part in zip(self.tensors, self._parts_here) if part is None]
 
     def check_layout(self) -> None:
-        """Raises `LayoutError` where a module or a tensor of the layout is no longer part of the model, or has another shape.
+        """Raises `LayoutError` where a module or a tensor of the layout is no longer part of the model, has another shape, or was cast to a
+        type that rounds.
 
         The exchanged tensors would then not be the trained ones. A parameter that is computed from others since, as by weight normalisation or
         pruning, is replaced too: what is written into it is lost.
@@ -93,6 +96,12 @@ class ModelTensors:
             raise LayoutError(
                 f"the model has changed since mingle.join, so that what is exchanged is not what is trained: {listed(gone)}."
                 " Change the layers of a model before mingle.join"
+            )
+        narrow = next((tensor.dtype for tensor in self.tensors if self.is_exact and tensor.dtype not in EXACT), None)
+        if narrow is not None:
+            raise LayoutError(
+                f"the model was cast to {str(narrow).removeprefix('torch.')} since mingle.join, so that its rounding would be sent as training:"
+                " cast it before mingle.join, or train in torch.autocast"
             )
 
     def not_exchanged(self) -> list[str]:

@@ -22,7 +22,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mingle.client import Client, Description, Metrics, Order, Session, Waiting
 from mingle.endpoint import TcpEndpoint
@@ -58,6 +58,8 @@ class _Open:
     send: Send
     held: memoryview | None
     """The vector of the order; None where the answer must not be sent in another session."""
+    steps: int = 0
+    """The steps that it brings."""
     refused: int = 0
 
 
@@ -119,7 +121,7 @@ class Trainer:
                 self.client.put_state(session, number, state)
             return self.client.exchange(session, number, steps, change, wait_s, into, loss=loss, metrics=metrics)
 
-        return self._settle(self._opened(order, send, held), into)
+        return self._settle(self._opened(order, send, held, steps), into)
 
     def evaluation(self, order: Order, metrics: Metrics, into: memoryview) -> Order:
         """Answers an `evaluate` order and waits for the next one."""
@@ -191,8 +193,8 @@ class Trainer:
         except Exception as error:  # the peer detects the absence by itself
             log.debug("detach: %s", error)
 
-    def _opened(self, order: Order, send: Send, held: memoryview | None) -> _Open:
-        return _Open(order, self.session.id if self.session else "", send, held)
+    def _opened(self, order: Order, send: Send, held: memoryview | None, steps: int = 0) -> _Open:
+        return _Open(order, self.session.id if self.session else "", send, held, steps)
 
     def _settle(self, answer: _Open | None, into: memoryview) -> Order:
         if self.is_forked:
@@ -216,7 +218,7 @@ class Trainer:
                     continue
             if order is not None:
                 self._heard_at = time.monotonic()
-                return order
+                return order if sending or answer is None else _after_refusal(answer, order)
             sending = False
 
     def _send(self, answer: _Open, deadline: _Deadline, into: memoryview) -> Order | None:
@@ -292,6 +294,15 @@ class Trainer:
             self.session = session
             if self._asks_to_end:
                 self._tell_wish(session)
+
+
+def _after_refusal(answer: _Open, order: Order) -> Order:
+    """The order that came in place of one whose answer the peer has refused; warns where steps are lost with the run's end."""
+    if order.kind != "end" or answer.refused == 0 or answer.steps == 0:
+        return order
+    how = "the peer was stopped" if order.stopped else "the run ended"
+    log.warning("%s in round %d: the last %d steps are lost", how, answer.order.round, answer.steps)
+    return replace(order, is_answer_lost=True)
 
 
 def _same_bytes(one: memoryview, other: memoryview) -> bool:

@@ -97,7 +97,8 @@ impl Driver<'_> {
         }
         let peer_of = |node: NodeId| self.watching.peer_of(node);
         let has_operator = self.member.service.swarm().is_some();
-        warning(event, &Remedy { has_operator, home: self.member.home.root(), peer_of: &peer_of })
+        let away = self.node.missing_neighbours().first().copied();
+        warning(event, &Remedy { has_operator, home: self.member.home.root(), peer_of: &peer_of, away })
     }
 
     fn on_mismatch(&mut self, peer: NodeId, mismatch: &Mismatch) -> Result {

@@ -9,7 +9,7 @@ use mingle_solver::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{CoupledClique, CoupledTask, OwnTerms};
+use super::{CoupledClique, CoupledTask, CouplingError, OwnTerms};
 use crate::problem::file::{DistanceName, usual_iterations, usual_tolerance};
 use crate::problem::file_error::FileError;
 use crate::problem::kinds::COUPLED;
@@ -283,6 +283,9 @@ impl CoupledFile {
     ) -> Result<(ProblemTask, StoppingCriteria, serde_json::Value), FileError> {
         let limits = StoppingCriteria { tolerance: self.tolerance, iterations: self.iterations };
         let components = &self.components;
+        if components.is_empty() {
+            return Err(CouplingError::NoComponents.into());
+        }
         let mut cliques = Vec::new();
         let mut shared = Vec::new();
         for entry in &self.clique {
