@@ -116,10 +116,11 @@ pub(crate) struct KnownReferences {
 }
 
 impl KnownReferences {
-    /// Takes the neighbour's statement; `newest` is this node's newest reference.
+    /// Takes the neighbour's statement; `newest` is this node's newest reference. Before its first one, the neighbour gets
+    /// that when this node does: which form a ratio is sent in does not depend on how soon a statement comes.
     pub(crate) fn state(&mut self, stated: Option<[ReferenceId; 2]>, newest: Option<&Reference>) {
         self.stated = stated;
-        self.follows |= newest.is_some_and(|newest| self.has_stated(newest.id));
+        self.follows |= newest.is_none_or(|newest| self.has_stated(newest.id));
         self.follows &= stated.is_some();
     }
 
@@ -170,6 +171,9 @@ mod tests {
         let [old, new, newer] = [1.0, 2.0, 3.0].map(reference);
         let mut known = KnownReferences::default();
         assert!(!known.can_decode(old.id()));
+        known.state(Some([ReferenceId::default(); 2]), None);
+        assert!(known.can_decode(old.id()), "both get the first one in the same round");
+        let mut known = KnownReferences::default();
         known.state(Some([old.id(), ReferenceId::default()]), Some(&new));
         assert!(known.can_decode(old.id()) && !known.can_decode(new.id()));
         known.state(Some([new.id(), old.id()]), Some(&new));

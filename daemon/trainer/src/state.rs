@@ -384,6 +384,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::pace::{LAST_CALL_OF_THE_STUCK, SHORTEST_LAST_CALL};
+    use mingle_peer::ErrorKind;
 
     const TRAIN: OrderKind = OrderKind::Train { steps: 10, rounds_left: 5, seconds: None, last_factor: 1.0 };
 

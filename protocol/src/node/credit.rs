@@ -205,6 +205,12 @@ impl Node {
         self.credit.limit
     }
 
+    /// Returns `true` if a parcel is booked when its step is due, and not when it comes: where all wait for all, what a node
+    /// gives does not depend on the network's timing.
+    pub(super) fn books_in_step(&self) -> bool {
+        self.config.policy == WaitPolicy::Sync
+    }
+
     pub(super) fn note_given(&mut self, to: NodeId, mass: Mass) {
         self.peers.entry(to).and_modify(|peer| peer.account.give(mass.to_f64()));
     }

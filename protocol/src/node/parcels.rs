@@ -94,7 +94,7 @@ impl Node {
         }
         match acceptance {
             Acceptance::Refused => self.on_refusal(from, header.mass),
-            _ if is_decodable => self.note_received(from, header.mass),
+            _ if is_decodable && !self.books_in_step() => self.note_received(from, header.mass),
             _ => {}
         }
         self.on_progress(from);

@@ -100,10 +100,10 @@ impl Node {
         peer.offences.note(is_offence, is_decodable);
         if is_offence {
             self.on_refusal(from, mass);
-        } else if is_decodable {
-            self.note_received(from, mass);
-        } else {
+        } else if !is_decodable {
             self.report(NodeEvent::ReferenceMissing { peer: from, mass });
+        } else if !self.books_in_step() {
+            self.note_received(from, mass);
         }
     }
 }

@@ -323,6 +323,9 @@ impl Node {
             self.send_gate.absorb(parcel.step.min(self.step));
             self.tally.absorbed += 1;
             self.weight_floor.absorb(parcel.mass);
+            if self.books_in_step() {
+                self.note_received(from, parcel.mass);
+            }
             let payload = if self.config.injected.is(InjectedBug::DropsNumerators) {
                 Payload::new(&vec![0.0; self.push_sum.dimension()]).unwrap_or(parcel.payload)
             } else {

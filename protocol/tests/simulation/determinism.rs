@@ -1,10 +1,12 @@
 //! The same seed gives the same run; a synchronous swarm gives the same bits whatever the network's timing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use mingle_protocol::WaitPolicy;
 use mingle_protocol::sim::{NetworkModel, SimulatedSwarm, SwarmConfig};
+use mingle_protocol::{Codec, Schedule, WaitPolicy};
 
+use crate::differences;
 use crate::support::*;
 use crate::training::least_squares;
 
@@ -43,6 +45,50 @@ fn a_synchronous_swarm_without_faults_gives_the_same_bits_whatever_the_timing() 
         let (bits, other) = run(config(seed, shortest, longest));
         assert_eq!(bits, reference, "seed {seed}, delays {shortest} to {longest} ms");
         assert_ne!(other, digest, "the timing was meant to differ");
+    }
+}
+
+/// The plan of eight nodes by which a demo trains. Its first weights are not the usual ones, so that credit binds.
+fn plan_of_a_demo() -> Arc<Schedule> {
+    linked(&[
+        &[1, 2, 4, 5, 6, 7],
+        &[0, 4, 6],
+        &[0, 3, 4, 5, 6, 7],
+        &[2, 5, 7],
+        &[0, 1, 2, 6],
+        &[0, 2, 3, 7],
+        &[0, 1, 2, 4, 7],
+        &[0, 2, 3, 5, 6],
+    ])
+}
+
+/// The same with these delays, and trainings as long.
+fn with_delays(config: SwarmConfig, seed: u64, shortest: u64, longest: u64) -> SwarmConfig {
+    let delay = (Duration::from_millis(shortest), Duration::from_millis(longest));
+    let network = NetworkModel { delay, ..NetworkModel::streams() };
+    SwarmConfig { policy: WaitPolicy::Sync, seed, network, training_time: delay, ..config }
+}
+
+#[test]
+fn what_a_node_may_give_does_not_depend_on_how_soon_parcels_come() {
+    let config = || SwarmConfig { schedule: plan_of_a_demo(), ..least_squares(8, 30, 0.05) };
+    let (reference, digest) = run(with_delays(config(), 1, 1, 2));
+    for (seed, shortest, longest) in [(2, 1, 2), (3, 0, 300), (4, 50, 400), (5, 1, 500), (6, 1, 100)] {
+        let (bits, other) = run(with_delays(config(), seed, shortest, longest));
+        assert!(bits == reference, "seed {seed}, delays {shortest} to {longest} ms");
+        assert_ne!(other, digest, "the timing was meant to differ");
+    }
+}
+
+#[test]
+fn coded_averages_do_not_depend_on_how_soon_statements_of_references_come() {
+    for codec in [Codec::F32, Codec::Int4] {
+        let config = || differences::swarm(codec, 12);
+        let (reference, _) = run(with_delays(config(), 1, 1, 2));
+        for (seed, shortest, longest) in [(2, 1, 2), (3, 0, 300), (4, 50, 400), (5, 1, 500), (6, 1, 100)] {
+            let (bits, _) = run(with_delays(config(), seed, shortest, longest));
+            assert!(bits == reference, "{codec}, seed {seed}, delays {shortest} to {longest} ms");
+        }
     }
 }
 
