@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_protocol::sim::{NetworkModel, SimulatedSwarm, SwarmConfig};
-use mingle_protocol::{Codec, Schedule, WaitPolicy};
+use mingle_protocol::{Codec, NodeId, Schedule, Step, WaitPolicy};
 
 use crate::differences;
 use crate::support::*;
@@ -48,9 +48,10 @@ fn a_synchronous_swarm_without_faults_gives_the_same_bits_whatever_the_timing() 
     }
 }
 
-/// The plan of eight nodes by which a demo trains. Its first weights are not the usual ones, so that credit binds.
+/// The plan of eight nodes by which a demo trains: each keeps as much as it gives each receiver. The first weights are not
+/// the usual ones, so that credit binds.
 fn plan_of_a_demo() -> Arc<Schedule> {
-    linked(&[
+    let receivers: [&[u32]; 8] = [
         &[1, 2, 4, 5, 6, 7],
         &[0, 4, 6],
         &[0, 3, 4, 5, 6, 7],
@@ -59,7 +60,11 @@ fn plan_of_a_demo() -> Arc<Schedule> {
         &[0, 2, 3, 7],
         &[0, 1, 2, 4, 7],
         &[0, 2, 3, 5, 6],
-    ])
+    ];
+    let share = |from: usize| 1.0 / (receivers[from].len() + 1) as f64;
+    let links = |from: usize| receivers[from].iter().map(move |&to| (NodeId(from as u32), NodeId(to), share(from)));
+    let step = Step { keep: (0..8).map(share).collect(), links: (0..8).flat_map(links).collect() };
+    Arc::new(Schedule::new(8, &[step], 1).unwrap())
 }
 
 /// The same with these delays, and trainings as long.
