@@ -112,26 +112,17 @@ impl Adapter {
 
 /// Errors of naming or opening a device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum DeviceError {
     /// The text names no device.
     #[error("unknown device {0:?}: write cpu, ndarray, wgpu or wgpu:N")]
     Unknown(String),
     /// The backend was not compiled into this build.
     #[error("this build has no {device} device: cargo build --features {feature}")]
-    NotBuilt {
-        /// The device asked for.
-        device: DeviceName,
-        /// The cargo feature that adds it.
-        feature: &'static str,
-    },
+    NotBuilt { device: DeviceName, feature: &'static str },
     /// The interface has no adapter.
     #[error("no {interface} adapter for device {device}: install a {interface} driver or use cpu")]
-    NoAdapter {
-        /// The device asked for.
-        device: DeviceName,
-        /// The graphics interface.
-        interface: &'static str,
-    },
+    NoAdapter { device: DeviceName, interface: &'static str },
     /// The index is past the last adapter.
     #[error("no adapter {index} for device wgpu: the adapters are {}", list(names))]
     AdapterIndex {

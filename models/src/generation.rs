@@ -107,21 +107,14 @@ impl Utf8Stream {
 
 /// Errors of generating text.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum GenerationError {
     /// The model is no language model.
     #[error("model {model} generates no text: a gpt is needed")]
-    NoLanguageModel {
-        /// The model.
-        model: String,
-    },
+    NoLanguageModel { model: String },
     /// The model has another number of tokens than its vocabulary.
     #[error("the model knows {model} tokens and its vocabulary has {vocabulary}")]
-    Vocabulary {
-        /// Tokens of the model.
-        model: usize,
-        /// Tokens of the vocabulary.
-        vocabulary: usize,
-    },
+    Vocabulary { model: usize, vocabulary: usize },
     /// The parameters are not the task's.
     #[error(transparent)]
     Task(#[from] TaskError),

@@ -170,18 +170,14 @@ fn fill_empty(parts: &mut [Vec<usize>]) {
 
 /// Errors of parsing a split or partitioning samples.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum PartitionError {
     /// The text names no split.
     #[error("unknown split {0:?}: write iid, label-sorted or dirichlet:ALPHA, such as dirichlet:0.3")]
     Unknown(String),
     /// There are no peers, or more peers than samples.
     #[error("{samples} samples cannot be shared among {nodes} peers: each needs at least one")]
-    Nodes {
-        /// The number of peers.
-        nodes: usize,
-        /// The number of samples.
-        samples: usize,
-    },
+    Nodes { nodes: usize, samples: usize },
     /// The concentration is out of bounds.
     #[error("the Dirichlet concentration {0} must be from 0.001 to 1000")]
     Concentration(f64),

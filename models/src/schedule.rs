@@ -61,6 +61,7 @@ pub struct LearningRateSchedule {
 
 /// Errors of parsing or making a schedule.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum RateScheduleError {
     /// The text names no schedule.
     #[error(
@@ -83,12 +84,7 @@ pub enum RateScheduleError {
     },
     /// The warm-up is as long as the run, or longer: the full rate would never be reached.
     #[error("{warmup} rounds of warm-up leave none of {rounds} rounds at the full rate")]
-    Warmup {
-        /// Rounds of warm-up.
-        warmup: u64,
-        /// Rounds in all.
-        rounds: u64,
-    },
+    Warmup { warmup: u64, rounds: u64 },
 }
 
 impl LearningRateSchedule {

@@ -143,6 +143,7 @@ fn blank(architecture: Architecture, outputs: usize) -> BuiltinNetwork {
 
 /// Errors of combining a model with samples or parameters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum TaskError {
     /// The model is not known, or not for samples of this shape.
     #[error(transparent)]
@@ -155,55 +156,27 @@ pub enum TaskError {
         "model {model} keeps {activations} numbers of one window in a step, more than {}: make it smaller",
         Task::ACTIVATIONS_MAX
     )]
-    Activations {
-        /// The model.
-        model: ModelKind,
-        /// The numbers it would keep.
-        activations: usize,
-    },
+    Activations { model: ModelKind, activations: usize },
     /// Samples have no features or too many.
     #[error("samples of shape {shape} have no features or more than {}", Task::FEATURES_MAX)]
-    Features {
-        /// The shape of the samples.
-        shape: SampleShape,
-    },
+    Features { shape: SampleShape },
     /// There are fewer than two classes, or too many.
     #[error("{classes} classes cannot be learnt: 2 to {} are needed", Task::CLASSES_MAX)]
-    Classes {
-        /// The number of classes.
-        classes: usize,
-    },
+    Classes { classes: usize },
     /// The model predicts no quantities.
     #[error(
         "model {model} tells classes apart: softmax, which is then linear regression, and mlp can predict a quantity"
     )]
-    Regression {
-        /// The model.
-        model: ModelKind,
-    },
+    Regression { model: ModelKind },
     /// The model would not fit in memory.
     #[error(
         "model {model} for samples of shape {shape} has {parameters} parameters, more than {}",
         Task::PARAMETERS_MAX
     )]
-    Parameters {
-        /// The model.
-        model: ModelKind,
-        /// The shape of the samples.
-        shape: SampleShape,
-        /// The parameters it would have.
-        parameters: usize,
-    },
+    Parameters { model: ModelKind, shape: SampleShape, parameters: usize },
     /// The flat parameters belong to another model.
     #[error("model {model} has {expected} parameters, but {found} were given")]
-    Length {
-        /// The model.
-        model: ModelKind,
-        /// The parameters it has.
-        expected: usize,
-        /// The parameters given.
-        found: usize,
-    },
+    Length { model: ModelKind, expected: usize, found: usize },
 }
 
 #[cfg(test)]

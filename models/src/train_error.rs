@@ -6,6 +6,7 @@ use crate::task::{Task, TaskError};
 
 /// Errors of training.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum TrainError {
     /// There is nothing to train on.
     #[error("this peer has no samples to train on: give it data or fewer peers to share with")]
@@ -17,49 +18,21 @@ pub enum TrainError {
     #[error(
         "this peer has {tokens} tokens of text: windows of {context} need at least one more than that. Give it more, or the model a smaller context"
     )]
-    ShortText {
-        /// The tokens there are.
-        tokens: usize,
-        /// The tokens of a window.
-        context: usize,
-    },
+    ShortText { tokens: usize, context: usize },
     /// A step would not fit in memory.
     #[error(
         "a step on {batch_size} windows of {context} tokens keeps {activations} numbers, more than {}: take a smaller batch",
         Task::ACTIVATIONS_MAX
     )]
-    Memory {
-        /// Windows in a step.
-        batch_size: usize,
-        /// Tokens in a window.
-        context: usize,
-        /// The numbers it would keep.
-        activations: usize,
-    },
+    Memory { batch_size: usize, context: usize, activations: usize },
     /// The samples are not the ones the task is for.
     #[error(
         "the task is for samples of shape {expected} and {expected_objective}, but these have shape {found} and {found_objective}"
     )]
-    Mismatch {
-        /// The shape the task is for.
-        expected: SampleShape,
-        /// The objective of the task.
-        expected_objective: Objective,
-        /// The shape of the samples.
-        found: SampleShape,
-        /// The objective of the samples.
-        found_objective: Objective,
-    },
+    Mismatch { expected: SampleShape, expected_objective: Objective, found: SampleShape, found_objective: Objective },
     /// A setting is out of bounds.
     #[error("{option} = {value} must be {bounds}")]
-    Option {
-        /// The setting.
-        option: &'static str,
-        /// Its value.
-        value: f64,
-        /// The bounds, in words.
-        bounds: &'static str,
-    },
+    Option { option: &'static str, value: f64, bounds: &'static str },
     /// A text has no samples that count by themselves.
     #[error("windows of a text overlap, so there is no gradient of a single sample: take a model of rows or images")]
     NoSingleSamples,

@@ -282,38 +282,23 @@ impl NodeConfig {
 /// A reason why a node cannot be made.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum NodeError {
     /// The id is not in the plan.
     #[error("node {id} is not in the plan, which has nodes 0..{nodes}")]
-    NotInPlan {
-        /// The id given.
-        id: NodeId,
-        /// Nodes in the plan.
-        nodes: usize,
-    },
+    NotInPlan { id: NodeId, nodes: usize },
     /// There is nothing to average, or too much.
     #[error("the initial vector has {dimension} coordinates; give 1 to {MAX_DIMENSION}")]
-    Dimension {
-        /// The number of coordinates.
-        dimension: usize,
-    },
+    Dimension { dimension: usize },
     /// The initial vector holds an unusable number.
     #[error("coordinate {index} of the initial vector is {value}; give finite numbers up to {MAX_MAGNITUDE:e}")]
-    Initial {
-        /// The index of the coordinate.
-        index: usize,
-        /// Its value.
-        value: f32,
-    },
+    Initial { index: usize, value: f32 },
     /// Incarnations count from 1.
     #[error("incarnation 0 does not exist; the first life of a node is 1")]
     Incarnation,
     /// The task description is too long.
     #[error("the task description has {bytes} bytes; keep it within {MAX_DESCRIPTION}")]
-    Description {
-        /// Its length.
-        bytes: usize,
-    },
+    Description { bytes: usize },
     /// A record that this node cannot go on from.
     #[error(
         "the record belongs to another swarm, plan, task or node: start with an empty records folder, or with the plan \
@@ -325,14 +310,8 @@ pub enum NodeError {
     ZeroInterval,
     /// A clip that is no bound.
     #[error("steps cannot be clipped at {clip} times the usual one: give a positive number, such as 10, or none")]
-    Clip {
-        /// The clip given.
-        clip: f64,
-    },
+    Clip { clip: f64 },
     /// More steps than can be counted.
     #[error("{rounds} rounds have more steps than 64 bits can count; run fewer")]
-    Rounds {
-        /// Rounds asked for.
-        rounds: u64,
-    },
+    Rounds { rounds: u64 },
 }

@@ -47,24 +47,17 @@ pub struct UnknownMomentum {
 
 /// The reason why a plan does not bear a momentum.
 #[derive(Clone, Debug, PartialEq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum MomentumError {
     /// It is above the limit.
     #[error(
         "a momentum across rounds of {momentum} is too much for this plan: above {limit}, the differences between peers \
          grow from round to round"
     )]
-    AboveLimit {
-        /// The momentum.
-        momentum: f64,
-        /// The limit of the plan.
-        limit: f64,
-    },
+    AboveLimit { momentum: f64, limit: f64 },
     /// The limit is not known.
     #[error("the largest momentum across rounds that this plan bears is not known: {reason}")]
-    UnknownLimit {
-        /// The reason.
-        reason: String,
-    },
+    UnknownLimit { reason: String },
 }
 
 impl MomentumAcrossRounds {

@@ -287,21 +287,14 @@ fn usable(value: f32) -> bool {
 /// A reason why a vector cannot be a payload.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum PayloadError {
     /// Too many coordinates.
     #[error("{dimension} coordinates are more than the {MAX_DIMENSION} a payload may have")]
-    TooLong {
-        /// The number of coordinates.
-        dimension: usize,
-    },
+    TooLong { dimension: usize },
     /// A coordinate is NaN, infinite or absurdly large.
     #[error("coordinate {index} is {value}; payloads hold finite numbers up to {MAX_MAGNITUDE:e} in magnitude")]
-    Unusable {
-        /// The index of the coordinate.
-        index: usize,
-        /// Its value.
-        value: f32,
-    },
+    Unusable { index: usize, value: f32 },
     /// Bytes that are too few or too many for the coordinates they are said to hold.
     #[error("{dimension} coordinates in {codec} take {expected} bytes, not {bytes}")]
     Length {

@@ -32,66 +32,33 @@ use thiserror::Error;
 /// A reason why bytes are not a message. The stream they came from cannot be trusted any further: drop it.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum WireError {
     /// A frame kind this version does not know.
     #[error("frame kind {kind} is unknown; the peer speaks another version")]
-    UnknownKind {
-        /// The kind byte.
-        kind: u8,
-    },
+    UnknownKind { kind: u8 },
     /// A frame longer than its kind may be.
     #[error("a frame of kind {kind} announces {bytes} bytes, more than the {limit} it may have")]
-    FrameTooLong {
-        /// The kind byte.
-        kind: u8,
-        /// The length announced.
-        bytes: usize,
-        /// The limit of that kind.
-        limit: usize,
-    },
+    FrameTooLong { kind: u8, bytes: usize, limit: usize },
     /// A control body that does not fit its kind.
     #[error("a control frame of kind {kind} cannot be decoded: {reason}")]
-    Malformed {
-        /// The kind byte.
-        kind: u8,
-        /// The error of the decoder.
-        reason: String,
-    },
+    Malformed { kind: u8, reason: String },
     /// A chunk without a header, or an empty one.
     #[error("a chunk came that no header announced")]
     UnexpectedChunk,
     /// A header while the chunks of another are still due.
     #[error("a header came while {missing} bytes of the previous one are missing")]
-    Interleaved {
-        /// Bytes still due.
-        missing: usize,
-    },
+    Interleaved { missing: usize },
     /// A payload of the wrong size.
     #[error("a payload of {bytes} bytes is announced where {expected} are expected")]
-    PayloadSize {
-        /// Bytes announced.
-        bytes: u64,
-        /// Bytes of the dimension expected.
-        expected: u64,
-    },
+    PayloadSize { bytes: u64, expected: u64 },
     /// More bytes than announced.
     #[error("a chunk runs {excess} bytes past the end of what was announced")]
-    TooManyBytes {
-        /// Bytes beyond the end.
-        excess: usize,
-    },
+    TooManyBytes { excess: usize },
     /// A payload whose content does not fit its header.
     #[error("the payload of parcel {seq} does not match its hash")]
-    HashMismatch {
-        /// The parcel's number.
-        seq: u64,
-    },
+    HashMismatch { seq: u64 },
     /// A payload with a coordinate that is not a usable number.
     #[error("coordinate {index} of parcel {seq} is not a finite number of reasonable size")]
-    Unusable {
-        /// The parcel's number.
-        seq: u64,
-        /// The coordinate.
-        index: usize,
-    },
+    Unusable { seq: u64, index: usize },
 }

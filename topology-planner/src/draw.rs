@@ -40,32 +40,20 @@ pub enum NodePlacement<'p> {
 /// The reason why there is no picture.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum DrawError {
     /// More nodes than [`MAX_DRAWN_NODES`] or more links than [`MAX_DRAWN_LINKS`].
     #[error(
         "{nodes} nodes and {links} links are too many for a picture: it shows at most {MAX_DRAWN_NODES} nodes and \
          {MAX_DRAWN_LINKS} links; DOT and GraphML take any number"
     )]
-    TooLarge {
-        /// The nodes of the plan.
-        nodes: usize,
-        /// The different links of its period.
-        links: usize,
-    },
+    TooLarge { nodes: usize, links: usize },
     /// The number of places is not that of the nodes.
     #[error("there are {positions} positions for {nodes} nodes: give one for each, in the order of the nodes")]
-    PositionCount {
-        /// The number of places given.
-        positions: usize,
-        /// The number of nodes.
-        nodes: usize,
-    },
+    PositionCount { positions: usize, nodes: usize },
     /// A place is not finite.
     #[error("the position of node {node} is not finite: give two finite numbers")]
-    PositionNotFinite {
-        /// The number of the node.
-        node: usize,
-    },
+    PositionNotFinite { node: usize },
 }
 
 impl NodePlacement<'_> {

@@ -67,52 +67,29 @@ struct NodeLimits {
 /// An error in link measurements.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum LinkMeasurementsError {
     /// Text that is not TOML, or has other keys.
     #[error("line {line}: {message}")]
-    Toml {
-        /// The line, from 1.
-        line: usize,
-        /// The message of the parser.
-        message: String,
-    },
+    Toml { line: usize, message: String },
     /// There are no links.
     #[error("there are no links: write a [[link]] with from, to, rtt_ms and mbit_s for each direction")]
     Empty,
     /// More links than a topology can have.
     #[error("{links} links are too many: the limit is {}", 2 * MAX_EDGES)]
-    TooMany {
-        /// The number of links.
-        links: usize,
-    },
+    TooMany { links: usize },
     /// A link of a node to itself.
     #[error("the link from {node} to itself: a node needs none")]
-    SelfLink {
-        /// The node.
-        node: String,
-    },
+    SelfLink { node: String },
     /// A direction given twice.
     #[error("the link from {from} to {to} is measured twice: keep one")]
-    Twice {
-        /// The sender.
-        from: String,
-        /// The receiver.
-        to: String,
-    },
+    Twice { from: String, to: String },
     /// A node that the topology does not have.
     #[error("there is no node {node} in the topology")]
-    UnknownNode {
-        /// The name.
-        node: String,
-    },
+    UnknownNode { node: String },
     /// An edge of the topology without a measurement.
     #[error("the link from {from} to {to} is in the topology, and was not measured: add it, or leave out the edge")]
-    Missing {
-        /// The sender.
-        from: String,
-        /// The receiver.
-        to: String,
-    },
+    Missing { from: String, to: String },
     /// A number out of range.
     #[error(transparent)]
     Number(#[from] NetworkCapacityError),

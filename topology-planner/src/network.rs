@@ -58,6 +58,7 @@ pub struct SlowLink {
 /// The reason why a network does not fit a base graph.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum NetworkCapacityError {
     /// A link out of order, twice, missing, or not of the base graph.
     #[error(
@@ -73,14 +74,7 @@ pub enum NetworkCapacityError {
     },
     /// A list with too many or too few entries.
     #[error("network.{field} has {found} entries: it needs {expected}")]
-    Length {
-        /// The list.
-        field: &'static str,
-        /// The number of entries.
-        found: usize,
-        /// The number of entries expected.
-        expected: usize,
-    },
+    Length { field: &'static str, found: usize, expected: usize },
     /// A number out of range.
     #[error("the {what} of {of} is {value}: it must be {must}")]
     Number {

@@ -18,15 +18,11 @@ use crate::step::MixingStep;
 
 /// The reason why repeating a period does not bring all nodes to one value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum RecurrenceError {
     /// There are two classes of nodes whose mass never leaves them.
     #[error("mass that reaches node {first} and mass that reaches node {second} never mix again")]
-    SeveralClasses {
-        /// A node of one class.
-        first: usize,
-        /// A node of another class.
-        second: usize,
-    },
+    SeveralClasses { first: usize, second: usize },
     /// The recurrent class moves in a cycle.
     #[error("mass at node {node} only comes back to it every {phases} periods: let some node keep a share")]
     Periodic {

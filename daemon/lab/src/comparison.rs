@@ -35,6 +35,7 @@ const WHOLE_SIMPLEX: f64 = 2.0;
 
 /// The reason for which there is no comparison.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum ComparisonError {
     /// The problem is not a robust model.
     #[error("only robust models have competitors: kind = \"robust-classification\" or \"robust-regression\"")]
@@ -47,12 +48,7 @@ pub enum ComparisonError {
     Solve(#[from] SolveError),
     /// The program of a competitor was not solved.
     #[error("{name} was not found")]
-    Competitor {
-        /// Its name.
-        name: &'static str,
-        /// The reason.
-        source: RobustError,
-    },
+    Competitor { name: &'static str, source: RobustError },
 }
 
 /// The scores of all models under all noises.

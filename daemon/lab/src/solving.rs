@@ -20,6 +20,7 @@ const PATIENCE: Duration = Duration::from_micros(4 * DELAY_US);
 
 /// The reason for which the nodes found no solution.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum SwarmError {
     /// The part of a node cannot be used.
     #[error(transparent)]
@@ -38,20 +39,10 @@ pub enum SwarmError {
     Solve(#[from] SolveError),
     /// A node cannot learn.
     #[error("node {node} cannot go on learning")]
-    Learning {
-        /// The node.
-        node: usize,
-        /// The reason.
-        source: LearningError,
-    },
+    Learning { node: usize, source: LearningError },
     /// A node received a faulty message.
     #[error("from node {from}")]
-    Message {
-        /// The sender.
-        from: NodeId,
-        /// The fault.
-        source: EnvelopeFault,
-    },
+    Message { from: NodeId, source: EnvelopeFault },
     /// No message is under way, and a node has no outcome.
     #[error("a node has not come to an end")]
     Unfinished,

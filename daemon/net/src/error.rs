@@ -11,6 +11,7 @@ use crate::dial_error::DialAttempt;
 
 /// Setting up the network failed.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum NetworkError {
     /// A transport or a behaviour of libp2p cannot be made.
     #[error("cannot set up the network")]
@@ -34,14 +35,12 @@ pub enum NetworkError {
     NoAddress,
     /// Another part of this process accepts the streams of this protocol already.
     #[error("cannot accept streams of {protocol}: this process accepts them already")]
-    AlreadyAccepted {
-        /// The protocol.
-        protocol: StreamProtocol,
-    },
+    AlreadyAccepted { protocol: StreamProtocol },
 }
 
 /// A measurement of a link failed.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum ProbeError {
     /// The peer cannot be reached.
     #[error("peer {peer} cannot be reached; {}", tried(attempts))]
@@ -53,20 +52,10 @@ pub enum ProbeError {
     },
     /// The peer refuses to be measured.
     #[error("peer {peer} is not to be measured: {reason}")]
-    Refused {
-        /// The peer that refuses.
-        peer: PeerId,
-        /// Its reason, safe to print.
-        reason: String,
-    },
+    Refused { peer: PeerId, reason: String },
     /// The stream broke.
     #[error("the measurement with {peer} broke off")]
-    BrokeOff {
-        /// The peer at the other end.
-        peer: PeerId,
-        /// The error on the stream.
-        source: io::Error,
-    },
+    BrokeOff { peer: PeerId, source: io::Error },
     /// The measurement exceeded its time limit.
     #[error("the measurement with {peer} was not over in {} s", limit.as_secs())]
     TimedOut {

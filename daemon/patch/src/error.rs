@@ -7,16 +7,14 @@ pub(crate) const LONGEST_HEADER: usize = 16 << 20;
 
 /// A patch that cannot be made or applied.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum PatchError {
     /// The two files have other tensors.
     #[error("the two model files do not have the same tensors")]
     OtherLayout,
     /// The header is longer than a patch may carry.
     #[error("the header of the model file has {bytes} bytes, and a patch carries {LONGEST_HEADER} at most")]
-    LongHeader {
-        /// Its length.
-        bytes: usize,
-    },
+    LongHeader { bytes: usize },
     /// The bytes begin otherwise than a patch.
     #[error("it is no patch of this release")]
     Magic,

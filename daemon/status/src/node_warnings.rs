@@ -161,7 +161,10 @@ mod tests {
         };
         assert!(low(None).contains("a member may keep all it gets"), "{}", low(None));
         let away = low(Some(NodeId(3)));
-        assert!(away.contains("node 3 is away with what it holds") && away.contains("--without 12D3KooWSink"), "{away}");
+        assert!(
+            away.contains("node 3 is away with what it holds") && away.contains("--without 12D3KooWSink"),
+            "{away}"
+        );
         assert!(!away.contains("may keep"), "{away}");
     }
 }

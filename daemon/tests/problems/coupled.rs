@@ -103,7 +103,8 @@ fn nodes_of_a_network_lasso_find_the_models_of_their_groups_among_peers_as_in_on
     assert_peers_find_the_same(&swarm, &problem);
     let found = solve(&problem, &swarm.plan(), &[]);
     let models: Vec<Vec<f64>> = found.iter().map(model).collect();
-    for (one, other, is_same) in [(0, 1, true), (1, 2, true), (3, 4, true), (4, 5, true), (2, 3, false), (5, 0, false)] {
+    for (one, other, is_same) in [(0, 1, true), (1, 2, true), (3, 4, true), (4, 5, true), (2, 3, false), (5, 0, false)]
+    {
         assert_eq!(distance(&models[one], &models[other]) < 1e-6, is_same, "{one} and {other}: {models:?}");
     }
     let table = stdout(&run(&["solve", "--problem", text(&problem), "--plan", text(&swarm.plan())]));
@@ -139,7 +140,10 @@ fn couplings_that_do_not_fit_are_named_before_anything_runs() {
     let refused = |problem: &str, words: &[&str]| assert_refused(folder, &plan, problem, words);
     refused(&good.replace("\"within\"", "\"magnetism\""), &["magnetism", "formation"]);
     refused(&good.replace("distance = 1.5", ""), &["clique near", "\"within\" needs distance"]);
-    refused(&good.replace("distance = 1.5", "distance = 1.5\nbudget = 3"), &["clique near", "\"within\" has no budget"]);
+    refused(
+        &good.replace("distance = 1.5", "distance = 1.5\nbudget = 3"),
+        &["clique near", "\"within\" has no budget"],
+    );
     refused(&good.replace("distance = 1.5", "distance = -1"), &["clique near", "distance is -1"]);
     refused(&good.replace("budget = [4, 2]", "budget = [4, 2, 1]"), &["clique load", "budget has 3 numbers", "x, y"]);
     refused(&good.replace("budget = [4, 2]", "budget = nan"), &["clique load", "budget is NaN"]);

@@ -53,36 +53,20 @@ pub struct PersonalLayers {
 
 /// The reason why a model cannot be divided into a personal and a shared part.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum PersonalError {
     /// A pattern is not valid.
     #[error("`{glob}` is no pattern of names: {reason}")]
-    Pattern {
-        /// The pattern.
-        glob: String,
-        /// Its fault.
-        reason: String,
-    },
+    Pattern { glob: String, reason: String },
     /// A pattern matches no tensor.
     #[error("no tensor of the model is called `{glob}`: it has {names}")]
-    FitsNothing {
-        /// The pattern.
-        glob: String,
-        /// Names of the tensors.
-        names: String,
-    },
+    FitsNothing { glob: String, names: String },
     /// All tensors would be personal, and none would be mixed.
     #[error("all tensors of the model would be personal, and none is left for the swarm to mix")]
     NothingShared,
     /// The record belongs to another model.
     #[error("the record holds {found} {what} numbers, and the model has {expected}")]
-    Length {
-        /// The part of the model.
-        what: &'static str,
-        /// Its length in the model.
-        expected: usize,
-        /// Its length in the record.
-        found: usize,
-    },
+    Length { what: &'static str, expected: usize, found: usize },
 }
 
 /// The ranges of the whole vector with their owners, in order.

@@ -9,23 +9,14 @@ use crate::network::NetworkShape;
 
 /// Errors of aggregating parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum AggregationError {
     /// The parameters of a client with weight are missing.
     #[error("the parameters of client {client}, which has weight, are missing")]
-    Missing {
-        /// The client.
-        client: usize,
-    },
+    Missing { client: usize },
     /// Parameters have the wrong length.
     #[error("client {client} has {found} parameters, not {expected}")]
-    Length {
-        /// The client.
-        client: usize,
-        /// The expected length.
-        expected: usize,
-        /// The length found.
-        found: usize,
-    },
+    Length { client: usize, expected: usize, found: usize },
 }
 
 /// The next parameters of a client: coefficients of order `k >= 1` by the weights of that order, coefficients of order

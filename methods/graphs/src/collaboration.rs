@@ -73,6 +73,7 @@ impl Default for CollaborationOptions {
 
 /// Errors of making a collaboration graph.
 #[derive(Clone, Debug, PartialEq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum CollaborationError {
     /// There are no clients.
     #[error("there are no clients")]
@@ -81,20 +82,10 @@ pub enum CollaborationError {
     #[error(
         "the signatures of client {client} have another shape than those of client 0: all clients need the same features, orders and directions"
     )]
-    Shape {
-        /// The client.
-        client: usize,
-    },
+    Shape { client: usize },
     /// A setting is out of bounds.
     #[error("{option} is {value}, and has to be {bounds}")]
-    Option {
-        /// The setting.
-        option: &'static str,
-        /// Its value.
-        value: f64,
-        /// The bounds, in words.
-        bounds: &'static str,
-    },
+    Option { option: &'static str, value: f64, bounds: &'static str },
 }
 
 /// Weights of clients, row by row: the weight in client `i` of the model of client `j`. Rows are on the simplex.

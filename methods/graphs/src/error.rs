@@ -8,34 +8,20 @@ use crate::signature::SignatureError;
 
 /// Errors of making, training and restoring a client.
 #[derive(Clone, Debug, PartialEq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum ClientError {
     /// There are fewer than two classes.
     #[error("there are {classes} classes: nodes can be told apart where there are two or more")]
-    Classes {
-        /// The number of classes.
-        classes: usize,
-    },
+    Classes { classes: usize },
     /// There is no node to train on.
     #[error("no node with a label is there to train on: a client needs three labelled nodes at least")]
     NoTraining,
     /// A setting is out of bounds.
     #[error("{option} is {value}, and has to be {bounds}")]
-    Option {
-        /// The setting.
-        option: &'static str,
-        /// Its value.
-        value: f64,
-        /// The bounds, in words.
-        bounds: &'static str,
-    },
+    Option { option: &'static str, value: f64, bounds: &'static str },
     /// The parameters have the wrong length.
     #[error("the network has {expected} parameters, not {found}")]
-    Parameters {
-        /// The expected length.
-        expected: usize,
-        /// The length found.
-        found: usize,
-    },
+    Parameters { expected: usize, found: usize },
     /// The device failed.
     #[error("the device failed: {0}")]
     Device(String),

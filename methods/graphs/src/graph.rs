@@ -31,23 +31,14 @@ pub struct Dropped {
 
 /// Errors of making a graph.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum GraphError {
     /// An edge names a node that does not exist.
     #[error("edge {edge} names node {node}, but the nodes are 0 to {}", nodes.saturating_sub(1))]
-    NoSuchNode {
-        /// The edge, counted from 1.
-        edge: usize,
-        /// The node it names.
-        node: u32,
-        /// The number of nodes.
-        nodes: usize,
-    },
+    NoSuchNode { edge: usize, node: u32, nodes: usize },
     /// There are more nodes than are accepted.
     #[error("a graph of {nodes} nodes is larger than the {} accepted", Graph::NODES_MAX)]
-    TooLarge {
-        /// The number of nodes.
-        nodes: usize,
-    },
+    TooLarge { nodes: usize },
 }
 
 impl Graph {

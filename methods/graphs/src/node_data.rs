@@ -20,6 +20,7 @@ pub struct NodeData {
 
 /// Errors of combining features and labels with a graph.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum NodeDataError {
     /// There are no nodes.
     #[error("the graph has no nodes")]
@@ -39,30 +40,13 @@ pub enum NodeDataError {
     },
     /// The number of labels is wrong.
     #[error("{labels} labels do not go with {nodes} nodes")]
-    Labels {
-        /// The number of nodes.
-        nodes: usize,
-        /// The number of labels.
-        labels: usize,
-    },
+    Labels { nodes: usize, labels: usize },
     /// A feature is infinite or not a number.
     #[error("feature {feature} of node {node} is not finite")]
-    NotFinite {
-        /// The node, from 0.
-        node: usize,
-        /// The feature, from 0.
-        feature: usize,
-    },
+    NotFinite { node: usize, feature: usize },
     /// A label is not below the number of classes.
     #[error("node {node} has label {label}, but there are {classes} classes")]
-    Label {
-        /// The node, from 0.
-        node: usize,
-        /// Its label.
-        label: u16,
-        /// The number of classes.
-        classes: usize,
-    },
+    Label { node: usize, label: u16, classes: usize },
 }
 
 impl NodeData {

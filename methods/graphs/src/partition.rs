@@ -27,24 +27,17 @@ pub enum Overlap {
 
 /// Errors of partitioning a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum GraphPartitionError {
     /// There are no clients.
     #[error("a graph has to be dealt out to one client at least")]
     NoClients,
     /// There are more parts than nodes.
     #[error("{nodes} nodes cannot be dealt out to {clients} clients with at least {} nodes each", NODES_MIN)]
-    TooManyClients {
-        /// The number of nodes.
-        nodes: usize,
-        /// The number of clients.
-        clients: usize,
-    },
+    TooManyClients { nodes: usize, clients: usize },
     /// The number of clients with overlapping parts is no multiple of five.
     #[error("overlapping parts are shared by five clients each: {clients} is no multiple of 5")]
-    NotFives {
-        /// The number of clients.
-        clients: usize,
-    },
+    NotFives { clients: usize },
 }
 
 /// The least nodes of a client, which trains on some of them and is evaluated on others.

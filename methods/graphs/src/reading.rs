@@ -28,74 +28,35 @@ const MOST_EDGES: usize = 1 << 27;
 
 /// Errors of reading a graph.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum ReadError {
     /// A file cannot be opened or read.
     #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// A required file does not exist.
     #[error("{} is not there, nor with .gz behind it", path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-    },
+    Missing { path: PathBuf },
     /// The path is a single file of another kind.
     #[error(
         "{} is one file: a graph is a folder, or a prefix of files, with edges, features and labels, or an .npz of NumPy",
         path.display()
     )]
-    OneFile {
-        /// The file.
-        path: PathBuf,
-    },
+    OneFile { path: PathBuf },
     /// Two files hold the same part of the graph.
     #[error("{} and {} are both there: keep one", path.display(), other.display())]
-    Twice {
-        /// A file.
-        path: PathBuf,
-        /// The other file.
-        other: PathBuf,
-    },
+    Twice { path: PathBuf, other: PathBuf },
     /// A line is malformed.
     #[error("{}, line {line}: {reason}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// The line, counted from 1.
-        line: usize,
-        /// The reason.
-        reason: String,
-    },
+    Line { path: PathBuf, line: usize, reason: String },
     /// An array of an `.npz` is missing or malformed.
     #[error("{}, array {array}: {reason}", path.display())]
-    Array {
-        /// The file.
-        path: PathBuf,
-        /// The array.
-        array: &'static str,
-        /// The reason.
-        reason: String,
-    },
+    Array { path: PathBuf, array: &'static str, reason: String },
     /// Edges do not fit the nodes.
     #[error("{}", path.display())]
-    Graph {
-        /// The file.
-        path: PathBuf,
-        /// The error of the graph.
-        source: GraphError,
-    },
+    Graph { path: PathBuf, source: GraphError },
     /// Features or labels do not fit the graph.
     #[error("{}", path.display())]
-    Data {
-        /// The folder or file.
-        path: PathBuf,
-        /// The error of the data.
-        source: NodeDataError,
-    },
+    Data { path: PathBuf, source: NodeDataError },
 }
 
 /// Reads a graph from a folder, a prefix of files or an `.npz`. Text is `edges.txt` or `edges.csv`, with `features.svm`

@@ -34,29 +34,19 @@ pub struct Signatures {
 
 /// Errors of making or reading signatures.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum SignatureError {
     /// The eigenvectors of a basis did not converge.
     #[error(
         "the leading directions of the bases of order {order} were not found: the features may be too large to be squared"
     )]
-    NoDirections {
-        /// The order.
-        order: usize,
-    },
+    NoDirections { order: usize },
     /// The number of values is wrong.
     #[error("signatures have {expected} numbers, not {found}")]
-    Length {
-        /// The expected number.
-        expected: usize,
-        /// The number found.
-        found: usize,
-    },
+    Length { expected: usize, found: usize },
     /// A direction is neither a unit vector nor zero.
     #[error("direction {direction} is neither a unit vector nor zero")]
-    NotUnit {
-        /// The direction, from 0.
-        direction: usize,
-    },
+    NotUnit { direction: usize },
 }
 
 impl SignatureShape {

@@ -40,15 +40,13 @@ struct LastRound {
 
 /// A reason for which noise of pairs is not added to a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum NoiseNotUsable {
     /// A change of this round or a later one was released under this plan.
     #[error(
         "under this plan a change of round {last} was released before, so noise is shared again after it, or with another plan"
     )]
-    Used {
-        /// The last such round.
-        last: u64,
-    },
+    Used { last: u64 },
     /// The file counts as many plans as it holds.
     #[error(
         "this home has shared noise under {MOST} plans, and no more fit into its count: a new home shares noise again"

@@ -24,21 +24,14 @@ pub struct NoiseDesign {
 
 /// A reason for which members cannot share noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum NoiseDesignError {
     /// Fewer than two honest members.
     #[error("{colluders} colluders among {members} members leave no two honest ones to share noise: {} is the most", members.saturating_sub(2))]
-    NobodyHonest {
-        /// The members.
-        members: usize,
-        /// The colluders.
-        colluders: usize,
-    },
+    NobodyHonest { members: usize, colluders: usize },
     /// More members than can share noise.
     #[error("at most {MOST_SHARING} members share noise, and this plan has {members}")]
-    TooMany {
-        /// The members.
-        members: usize,
-    },
+    TooMany { members: usize },
 }
 
 impl NoiseDesign {

@@ -25,6 +25,7 @@ pub struct PrivacySettings {
 
 /// Errors of making settings.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum SettingsError {
     /// The clip is out of bounds.
     #[error("the clip is {0}: it must be between {SMALLEST} and {LARGEST}")]
@@ -42,16 +43,7 @@ pub enum SettingsError {
     #[error(
         "one change with noise {noise} costs epsilon {epsilon:.3} at delta {delta}, more than the largest of {epsilon_max}"
     )]
-    NotEvenOne {
-        /// The noise multiplier.
-        noise: f64,
-        /// The epsilon of one change.
-        epsilon: f64,
-        /// The delta of that epsilon.
-        delta: f64,
-        /// The largest total epsilon.
-        epsilon_max: f64,
-    },
+    NotEvenOne { noise: f64, epsilon: f64, delta: f64, epsilon_max: f64 },
 }
 
 #[derive(Deserialize)]

@@ -45,27 +45,16 @@ pub struct SharedNoise {
 
 /// The reason for which members cannot share noise.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum SharedNoiseError {
     /// All but one collude, or more.
     #[error(
         "colluders = {colluders} needs {} members, and there are {members}: at least two others have to be in a sum, so give at most {most}", colluders + 2
     )]
-    Colluders {
-        /// The members that collude.
-        colluders: usize,
-        /// All members.
-        members: usize,
-        /// The most that may collude.
-        most: usize,
-    },
+    Colluders { colluders: usize, members: usize, most: usize },
     /// The lattice would be too coarse or too fine.
     #[error("a noise of {noise} times the clip is beyond what {members} members can share exactly")]
-    Noise {
-        /// The noise multiplier.
-        noise: f64,
-        /// All members.
-        members: usize,
-    },
+    Noise { noise: f64, members: usize },
 }
 
 impl SharedNoise {

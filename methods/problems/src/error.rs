@@ -9,15 +9,11 @@ use mingle_solving::RulesError;
 
 /// The reason for which a problem file cannot be learned from.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum ProblemFileError {
     /// The file cannot be read.
     #[error("cannot read the problem {}", .path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// The text is not a valid file of its kind.
     #[error("the problem {} does not hold", .path.display())]
     Text {
@@ -28,22 +24,10 @@ pub enum ProblemFileError {
     },
     /// The kind of problem is not known: neither one of learning in rounds nor a convex one.
     #[error("the problem {}: kind = {kind:?}: choose one of {known}", .path.display())]
-    Kind {
-        /// The file.
-        path: PathBuf,
-        /// The kind as written.
-        kind: String,
-        /// The names of all kinds.
-        known: String,
-    },
+    Kind { path: PathBuf, kind: String, known: String },
     /// An error that does not name the file in which it is.
     #[error("the problem {}", .path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The error.
-        source: Box<Self>,
-    },
+    File { path: PathBuf, source: Box<Self> },
     /// A key has an invalid value.
     #[error("{0}")]
     Value(String),
@@ -58,12 +42,7 @@ pub enum ProblemFileError {
     Encoding(#[from] serde_json::Error),
     /// The device does not exist.
     #[error("device = \"{name}\"")]
-    Device {
-        /// Its name.
-        name: String,
-        /// The reason.
-        source: DeviceError,
-    },
+    Device { name: String, source: DeviceError },
 }
 
 impl ProblemFileError {

@@ -7,6 +7,7 @@ pub const MOST_FAILURES: u32 = 3;
 
 /// Errors of checking and solving a robust problem.
 #[derive(Clone, Debug, PartialEq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum RobustError {
     /// A radius is negative or not finite.
     #[error("radius {0}: give a number of at least 0")]
@@ -19,12 +20,7 @@ pub enum RobustError {
     Kappa(f64),
     /// A parameter of a loss is outside its range.
     #[error("epsilon {value}: {range}")]
-    Epsilon {
-        /// The parameter.
-        value: f64,
-        /// The range, in words.
-        range: &'static str,
-    },
+    Epsilon { value: f64, range: &'static str },
     /// The penalty of the method is not above zero.
     #[error("penalty {0}: give a number above 0")]
     Penalty(f64),
@@ -33,18 +29,12 @@ pub enum RobustError {
     Relaxation(f64),
     /// The nominal weights of sites are no distribution.
     #[error("the nominal weights of the sites are not a distribution: they are not all at least 0 and add up to {sum}")]
-    Weights {
-        /// The sum of the weights.
-        sum: f64,
-    },
+    Weights { sum: f64 },
     /// The loss has no convex form for the support.
     #[error(
         "the {loss} loss is robust over all numbers only: choose support unbounded, or the hinge, epsilon-insensitive or pinball loss"
     )]
-    Support {
-        /// The loss.
-        loss: &'static str,
-    },
+    Support { loss: &'static str },
     /// A box has no width, or a half-space does not fit the columns.
     #[error("the support is none: {0}")]
     NoSupport(&'static str),
@@ -53,64 +43,29 @@ pub enum RobustError {
     Shape(&'static str),
     /// A number is not finite.
     #[error("row {row}: {value} is not a finite number")]
-    NotFinite {
-        /// The row, from 0.
-        row: usize,
-        /// The value.
-        value: f64,
-    },
+    NotFinite { row: usize, value: f64 },
     /// A label is neither 1 nor -1.
     #[error("row {row}: the label {value} is neither 1 nor -1")]
-    Label {
-        /// The row, from 0.
-        row: usize,
-        /// The value.
-        value: f64,
-    },
+    Label { row: usize, value: f64 },
     /// A sample is outside the support.
     #[error(transparent)]
     Outside(#[from] Outside),
     /// Subproblems of a site failed too many times in a row.
     #[error("the subproblem of site {site} failed {times} times in a row: scale its columns, or try another penalty", times = MOST_FAILURES)]
-    Subproblem {
-        /// The site, from 0.
-        site: usize,
-        /// The error of the last subproblem.
-        source: Box<Self>,
-    },
+    Subproblem { site: usize, source: Box<Self> },
     /// A cone program was not solved.
     #[error("the cone program was not solved: {status}")]
-    Solver {
-        /// The status of the solver.
-        status: String,
-    },
+    Solver { status: String },
 }
 
 /// A sample outside the support. Rows and columns count from 0.
 #[derive(Clone, Debug, PartialEq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum Outside {
     /// A value is outside the box.
     #[error("row {row}, column {column}: {value} is outside the support [{lower}, {upper}]")]
-    Box {
-        /// The row.
-        row: usize,
-        /// The column.
-        column: usize,
-        /// The value.
-        value: f64,
-        /// The least value allowed.
-        lower: f64,
-        /// The largest value allowed.
-        upper: f64,
-    },
+    Box { row: usize, column: usize, value: f64, lower: f64, upper: f64 },
     /// A sample is outside a half-space.
     #[error("row {row} exceeds bound {half_space} of the support by {by}")]
-    HalfSpace {
-        /// The row.
-        row: usize,
-        /// The half-space.
-        half_space: usize,
-        /// The excess over the bound.
-        by: f64,
-    },
+    HalfSpace { row: usize, half_space: usize, by: f64 },
 }

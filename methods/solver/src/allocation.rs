@@ -102,41 +102,20 @@ pub struct SharingClique {
 
 /// Errors of a problem of budgets.
 #[derive(Clone, Debug, PartialEq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum AllocationError {
     /// A number is not finite, or makes the problem non-convex.
     #[error("{of}: {what} is {value:?}; it must be {wanted}")]
-    Number {
-        /// The node or clique.
-        of: String,
-        /// The name of the number.
-        what: &'static str,
-        /// The value.
-        value: f64,
-        /// The accepted values.
-        wanted: &'static str,
-    },
+    Number { of: String, what: &'static str, value: f64, wanted: &'static str },
     /// No number is between the bounds.
     #[error("node {node}: no number is at least {lower} and at most {upper}")]
-    Bounds {
-        /// The node.
-        node: String,
-        /// Its lower bound.
-        lower: f64,
-        /// Its upper bound.
-        upper: f64,
-    },
+    Bounds { node: String, lower: f64, upper: f64 },
     /// A clique has no members.
     #[error("clique {clique} has no members")]
-    Nobody {
-        /// The clique.
-        clique: String,
-    },
+    Nobody { clique: String },
     /// A node is in no clique.
     #[error("node {node} is in no clique: nothing couples it to the others")]
-    Alone {
-        /// The node.
-        node: String,
-    },
+    Alone { node: String },
     /// A budget is out of reach within the bounds of the members.
     #[error("clique {clique} cannot share out {budget}: the bounds of its members let it have {least} to {most}")]
     Budget {
@@ -151,10 +130,7 @@ pub enum AllocationError {
     },
     /// Budgets contradict each other; the contradiction needs all of those named.
     #[error("the budgets of {} contradict each other, with the bounds of their members: no numbers keep all of them", .cliques.join(", "))]
-    Infeasible {
-        /// The cliques.
-        cliques: Vec<String>,
-    },
+    Infeasible { cliques: Vec<String> },
     /// A cost falls without bound, with nothing to limit it.
     #[error("the costs have no least value: they fall for ever with the numbers of {}; give them a weight or bounds", .nodes.join(", "))]
     Unbounded {
@@ -163,10 +139,7 @@ pub enum AllocationError {
     },
     /// The linear program of the check could not be solved.
     #[error("whether the budgets can be kept could not be found out: {reason}")]
-    Undecided {
-        /// The reason.
-        reason: String,
-    },
+    Undecided { reason: String },
 }
 
 /// The budgets of cliques, by the numbers of their nodes.

@@ -63,9 +63,7 @@ mod vector;
 pub use allocation::{AllocationError, Budgets, Preference, SharingClique};
 pub use average::AverageNode;
 pub use clique::coupling::{Equal, Formation, FormationCost, MeanCost, NetworkLasso, SumTo, Within};
-pub use clique::{
-    CliqueCost, CliqueCoupling, CliqueMessage, CliqueNode, CliqueOptimality, CliqueTerm, DistanceMetric,
-};
+pub use clique::{CliqueCost, CliqueCoupling, CliqueMessage, CliqueNode, CliqueOptimality, CliqueTerm, DistanceMetric};
 pub use local::{Local, MixedNode, SolverNode, optimality};
 pub use mixing::{Mixing, MixingError};
 pub use nids::NidsNode;

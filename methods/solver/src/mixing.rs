@@ -14,33 +14,19 @@ pub struct Mixing {
 
 /// Errors of rows that are no symmetric doubly stochastic matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum MixingError {
     /// A row names a node that does not exist, or nodes twice or out of order.
     #[error("row {row} of the mixing matrix must name nodes below {nodes}, ascending")]
-    Order {
-        /// The row.
-        row: usize,
-        /// The number of nodes.
-        nodes: usize,
-    },
+    Order { row: usize, nodes: usize },
     /// A row does not sum to 1.
     #[error("row {row} of the mixing matrix sums to {sum}, not to 1")]
-    Sum {
-        /// The row.
-        row: usize,
-        /// Its sum.
-        sum: f64,
-    },
+    Sum { row: usize, sum: f64 },
     /// Two nodes give each other different weights.
     #[error(
         "nodes {a} and {b} give each other different weights: this method needs a symmetric plan, such as clique-phi"
     )]
-    Asymmetric {
-        /// The first node.
-        a: usize,
-        /// The second node.
-        b: usize,
-    },
+    Asymmetric { a: usize, b: usize },
 }
 
 impl Mixing {

@@ -34,23 +34,14 @@ pub struct Regression {
 
 /// Errors of a regression.
 #[derive(Clone, Debug, PartialEq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum RegressionError {
     /// A weight is not a number, or makes the problem non-convex.
     #[error("{what} is {value:?}; it must be zero or a positive number up to 1e100, or the problem is not convex")]
-    Weight {
-        /// The name of the weight.
-        what: &'static str,
-        /// Its value.
-        value: f64,
-    },
+    Weight { what: &'static str, value: f64 },
     /// A column is in no group, in two, or not in the table.
     #[error("column `{column}` is {times}; with groups, each column is in one")]
-    Grouping {
-        /// The column.
-        column: String,
-        /// The fault, in words.
-        times: &'static str,
-    },
+    Grouping { column: String, times: &'static str },
     /// Groups are combined with nonnegativity.
     #[error("groups and nonnegative do not go together")]
     GroupsAndNonnegative,

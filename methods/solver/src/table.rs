@@ -244,8 +244,7 @@ impl RegressionTable {
     pub fn least_squares_with_constant(&self, scaling: &Standardization, factor: f64, ridge: f64) -> LeastSquares {
         let root = factor.sqrt();
         let columns = self.columns.len();
-        let mut matrix: Vec<f64> =
-            self.rows().flat_map(|(row, _)| scaled(row, scaling, root).chain([root])).collect();
+        let mut matrix: Vec<f64> = self.rows().flat_map(|(row, _)| scaled(row, scaling, root).chain([root])).collect();
         let mut target = self.scaled_target(scaling, root);
         for column in (0..columns).filter(|_| ridge > 0.0) {
             matrix.extend((0..=columns).map(|at| if at == column { ridge.sqrt() } else { 0.0 }));

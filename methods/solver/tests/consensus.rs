@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use mingle_solver::{
-    AverageNode, CliqueTerm, ConsensusTerms, DistanceMetric, Equal, L1, LeastSquares, Mixing,
-    NidsNode, Nothing, Smooth, SolverNode, solve,
+    AverageNode, CliqueTerm, ConsensusTerms, DistanceMetric, Equal, L1, LeastSquares, Mixing, NidsNode, Nothing,
+    Smooth, SolverNode, solve,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;

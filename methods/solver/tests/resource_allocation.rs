@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 
 use mingle_solver::experiments::{BUDGETS, SharedBudgets};
-use mingle_solver::{
-    CliqueMessage, CliqueNode, CliqueOptimality, DistanceMetric, SolverNode, solve,
-};
+use mingle_solver::{CliqueMessage, CliqueNode, CliqueOptimality, DistanceMetric, SolverNode, solve};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

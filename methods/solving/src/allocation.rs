@@ -32,8 +32,7 @@ pub(crate) async fn solve(
     check_budgets(&task, &mine, &preference, &collectives).await?;
     let found = mine.split(preference.terms(), limits, (&collectives, &journal), start, REMEDY).await?;
     let cliques = mine.places.iter().zip(&found.optimality.prices);
-    let of_clique =
-        |(&clique, prices): (&usize, &Vec<f64>)| paid(&task.budgets.all()[clique], prices, &found.messages);
+    let of_clique = |(&clique, prices): (&usize, &Vec<f64>)| paid(&task.budgets.all()[clique], prices, &found.messages);
     let answer = Answer::ResourceAllocation { number: found.x[0], cliques: cliques.map(of_clique).collect() };
     Ok(found.outcome(answer))
 }

@@ -50,9 +50,9 @@ pub use mingle_masking::{
 };
 pub use peer::{EnvelopeFault, Reception, SolverPeer};
 pub use problem::{
-    AllocationTask, CONVEX_KINDS, ColumnScaling, CoupledClique, CoupledTask, CouplingError, FileError, NetworkLassoTask,
-    NominalWeights, OwnTerms, Part, Problem, ProblemError, ProblemTask, RegressionTask, RobustTask, SampleError,
-    StoppingCriteria, TableFileError,
+    AllocationTask, CONVEX_KINDS, ColumnScaling, CoupledClique, CoupledTask, CouplingError, FileError,
+    NetworkLassoTask, NominalWeights, OwnTerms, Part, Problem, ProblemError, ProblemTask, RegressionTask, RobustTask,
+    SampleError, StoppingCriteria, TableFileError,
 };
 pub use robust::in_one_place;
 pub use schedule::schedule;

@@ -323,9 +323,7 @@ fn work(
         Part::Allocation { task, preference } => {
             Box::pin(found(allocation::solve(task, preference, limits, collectives, journal, start)))
         }
-        Part::Coupled { task, own } => {
-            Box::pin(found(coupled::solve(task, own, limits, collectives, journal, start)))
-        }
+        Part::Coupled { task, own } => Box::pin(found(coupled::solve(task, own, limits, collectives, journal, start))),
         Part::NetworkLasso { task, table } => {
             Box::pin(found(network_lasso::solve(task, table, limits, collectives, journal, start)))
         }

@@ -5,13 +5,11 @@ use thiserror::Error;
 /// The reason why there is no graph, or no spectrum of it.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum SpectrumError {
     /// More nodes than 32 bits can count.
     #[error("{nodes} nodes are too many: at most {}", u32::MAX)]
-    TooManyNodes {
-        /// The number of nodes.
-        nodes: usize,
-    },
+    TooManyNodes { nodes: usize },
     /// An edge to a node that does not exist.
     #[error("edge {edge} joins {a} and {b}, but the nodes are 0..{nodes}")]
     UnknownNode {
@@ -34,12 +32,7 @@ pub enum SpectrumError {
     },
     /// More eigenpairs are wanted than the space has dimensions.
     #[error("{wanted} eigenpairs are wanted of a space of {dimension} dimensions")]
-    TooManyWanted {
-        /// The number of wanted pairs.
-        wanted: usize,
-        /// The dimension of the space.
-        dimension: usize,
-    },
+    TooManyWanted { wanted: usize, dimension: usize },
     /// The iteration did not converge.
     #[error(
         "the block Lanczos method has a residual of {residual:.1e} after {restarts} restarts, {tolerance:.0e} is wanted: raise the subspace or the restarts"

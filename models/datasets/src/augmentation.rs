@@ -94,18 +94,14 @@ impl Augmentation {
 
 /// An augmentation that is not known, or not for the samples.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum AugmentationError {
     /// The text names no augmentation.
     #[error("unknown augmentation {0:?}: write none, flip, crop:N or flip,crop:N")]
     Unknown(String),
     /// Samples of this shape cannot be changed so.
     #[error("samples of shape {shape} cannot be changed by {augmentation}: it takes images, larger than the crop")]
-    Shape {
-        /// The augmentation.
-        augmentation: Augmentation,
-        /// The shape of the samples.
-        shape: SampleShape,
-    },
+    Shape { augmentation: Augmentation, shape: SampleShape },
 }
 
 impl FromStr for Augmentation {

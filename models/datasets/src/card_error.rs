@@ -5,19 +5,11 @@ use crate::{SampleShape, Tokens};
 
 /// A difference between two cards, in which "here" and "there" name the sides.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum CardDifference {
     /// A column or a class has another name.
     #[error("{kind} {number} is `{here}` here and `{there}` there")]
-    Name {
-        /// `column` or `class`.
-        kind: &'static str,
-        /// The position, counted from 1.
-        number: usize,
-        /// The name on this side.
-        here: String,
-        /// The name on the other side.
-        there: String,
-    },
+    Name { kind: &'static str, number: usize, here: String, there: String },
     /// One side has more columns or classes.
     #[error("{kind} {number} is `{name}` {}", if *at_here { "here, and there is none there" } else { "there, and there is none here" })]
     Count {
@@ -32,20 +24,10 @@ pub enum CardDifference {
     },
     /// The samples have another shape.
     #[error("a sample is {here} here and {there} there")]
-    Shape {
-        /// The shape on this side.
-        here: SampleShape,
-        /// The shape on the other side.
-        there: SampleShape,
-    },
+    Shape { here: SampleShape, there: SampleShape },
     /// One side learns classes and the other a quantity.
     #[error("what is learnt is {here} here and {there} there")]
-    Objective {
-        /// The objective on this side.
-        here: Objective,
-        /// The objective on the other side.
-        there: Objective,
-    },
+    Objective { here: Objective, there: Objective },
     /// The scaling of raw values differs.
     #[error("{what} is {here} here and {there} there")]
     Scaling {
@@ -60,31 +42,17 @@ pub enum CardDifference {
 
 /// Errors of making a card.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum CardError {
     /// There are fewer than two classes.
     #[error("{classes} classes cannot be learnt: at least 2 are needed")]
-    Classes {
-        /// The number of classes.
-        classes: usize,
-    },
+    Classes { classes: usize },
     /// A name that cannot be used.
     #[error("{kind} {number} has a name that cannot be used: {why}")]
-    Name {
-        /// `column` or `class`.
-        kind: &'static str,
-        /// The position, counted from 1.
-        number: usize,
-        /// The reason.
-        why: &'static str,
-    },
+    Name { kind: &'static str, number: usize, why: &'static str },
     /// The names and the scaling do not fit the shape.
     #[error("{columns} column names do not go with the scaling of samples of shape {shape}")]
-    Lengths {
-        /// The shape of a sample.
-        shape: SampleShape,
-        /// The number of column names.
-        columns: usize,
-    },
+    Lengths { shape: SampleShape, columns: usize },
     /// The classes are not the tokens of a text.
     #[error("the classes are not {tokens}: each is to be one, written as `mingle data card` writes it")]
     Tokens {
@@ -93,10 +61,7 @@ pub enum CardError {
     },
     /// The predicted quantity is not valid.
     #[error("the target cannot be used: {why}")]
-    Target {
-        /// The reason.
-        why: &'static str,
-    },
+    Target { why: &'static str },
     /// A number is not finite, or a deviation negative.
     #[error("the scaling has a number that is not finite, or a negative deviation")]
     NotFinite,

@@ -6,6 +6,7 @@ use crate::{CardDifference, CardError, SampleShape, UnknownCharacter};
 
 /// Errors of reading and checking data; every variant names the place.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum DataError {
     /// The text names no data source.
     #[error(
@@ -19,24 +20,13 @@ pub enum DataError {
     },
     /// The text names a table, and no column for its label.
     #[error("data source {text:?}: behind label= comes the name of a column or its place, counted from 1")]
-    LabelPlace {
-        /// The text.
-        text: String,
-    },
+    LabelPlace { text: String },
     /// A file cannot be opened or read.
     #[error("cannot read {}: {error}{}", path.display(), advice_on_tilde(path))]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        error: std::io::Error,
-    },
+    Read { path: PathBuf, error: std::io::Error },
     /// The data are no table, so there are no sums of columns.
     #[error("{data} is no table: its card is the same at all sites, or of one of them; only those of csv:FILE add up")]
-    NoTable {
-        /// The data.
-        data: String,
-    },
+    NoTable { data: String },
     /// Neither a file nor its compressed form exists.
     #[error("{} has no {name} and no {name}.gz", directory.display())]
     Missing {
@@ -59,84 +49,28 @@ pub enum DataError {
     },
     /// A file ends before the data it announces.
     #[error("{} is truncated: {missing} of {announced} bytes are missing", path.display())]
-    Truncated {
-        /// The file.
-        path: PathBuf,
-        /// The bytes its header announces.
-        announced: usize,
-        /// The bytes that are not there.
-        missing: usize,
-    },
+    Truncated { path: PathBuf, announced: usize, missing: usize },
     /// A file goes on after the data it announces.
     #[error("{} has bytes after the {announced} its header announces", path.display())]
-    Trailing {
-        /// The file.
-        path: PathBuf,
-        /// The bytes its header announces.
-        announced: usize,
-    },
+    Trailing { path: PathBuf, announced: usize },
     /// A file announces more than is accepted.
     #[error("{} announces {announced} values, more than the {max} accepted", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// The values it announces.
-        announced: u64,
-        /// The values accepted.
-        max: usize,
-    },
+    TooLarge { path: PathBuf, announced: u64, max: usize },
     /// A file has more images than are accepted.
     #[error("{} has more images than the {max} accepted", path.display())]
-    TooManyImages {
-        /// The file.
-        path: PathBuf,
-        /// The images accepted.
-        max: usize,
-    },
+    TooManyImages { path: PathBuf, max: usize },
     /// An image belongs to a class that does not exist.
     #[error("{}: image {image} has the label {label}, but there are {classes} classes", path.display())]
-    NoSuchClass {
-        /// The file.
-        path: PathBuf,
-        /// The image, counted from 0.
-        image: usize,
-        /// The label of the image.
-        label: u8,
-        /// The number of classes.
-        classes: usize,
-    },
+    NoSuchClass { path: PathBuf, image: usize, label: u8, classes: usize },
     /// A file of images and its file of labels have different counts.
     #[error("{} holds {images} images, but {} holds {labels} labels", image_file.display(), label_file.display())]
-    Counts {
-        /// The file of images.
-        image_file: PathBuf,
-        /// The number of images.
-        images: usize,
-        /// The file of labels.
-        label_file: PathBuf,
-        /// The number of labels.
-        labels: usize,
-    },
+    Counts { image_file: PathBuf, images: usize, label_file: PathBuf, labels: usize },
     /// The training images and the test images have different sizes.
     #[error("{} has images of {test}, but the training images are {train}", path.display())]
-    TestShape {
-        /// The file of test images.
-        path: PathBuf,
-        /// The shape of a training image.
-        train: SampleShape,
-        /// The shape of a test image.
-        test: SampleShape,
-    },
+    TestShape { path: PathBuf, train: SampleShape, test: SampleShape },
     /// A table is malformed.
     #[error("{}, line {line}: {reason}", path.display())]
-    Row {
-        /// The file.
-        path: PathBuf,
-        /// The line, counted from 1.
-        line: u64,
-        /// The reason.
-        reason: String,
-    },
+    Row { path: PathBuf, line: u64, reason: String },
     /// A cell of a table is no number.
     #[error("{}, line {line}, column {column}: {cell:?} is not a finite number{}", path.display(), mingle_plaintext::way_out(cell))]
     Cell {
@@ -182,14 +116,7 @@ pub enum DataError {
          for many samples. Is it the right column (label=NAME)? To predict a quantity, use --task regression",
         path.display()
     )]
-    Continuous {
-        /// The file.
-        path: PathBuf,
-        /// The number of distinct labels.
-        classes: usize,
-        /// The reason for the suspicion.
-        reason: String,
-    },
+    Continuous { path: PathBuf, classes: usize, reason: String },
     /// A label is no number, where a quantity is to be predicted.
     #[error(
         "{}, line {line}, column {column}: the label {cell:?} is not a finite number, which a regression needs. Is it the right \
@@ -216,20 +143,10 @@ pub enum DataError {
     },
     /// A quantity is to be predicted of data that have classes.
     #[error("{data} has classes: --task regression is for csv:FILE")]
-    NoTarget {
-        /// The data source.
-        data: String,
-    },
+    NoTarget { data: String },
     /// The samples have a class that is not on the task's card.
     #[error("{} has the class `{class}`, which the task has not: its classes are {known}", path.display())]
-    ForeignClass {
-        /// The file.
-        path: PathBuf,
-        /// The class.
-        class: String,
-        /// Some of the task's classes.
-        known: String,
-    },
+    ForeignClass { path: PathBuf, class: String, known: String },
     /// The columns are not those of the task.
     #[error(
         "{} does not have the columns of the task: {difference}{}",
@@ -246,30 +163,13 @@ pub enum DataError {
     },
     /// The samples are of another kind than the task's card describes.
     #[error("{data} does not fit the task: {difference}")]
-    Foreign {
-        /// The data source.
-        data: String,
-        /// The first difference.
-        difference: CardDifference,
-    },
+    Foreign { data: String, difference: CardDifference },
     /// The card of the file cannot be made.
     #[error("{} cannot be used: {reason}", path.display())]
-    Card {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        reason: CardError,
-    },
+    Card { path: PathBuf, reason: CardError },
     /// There are too few samples or classes to train and evaluate.
     #[error("{} holds {samples} samples in {classes} classes: at least 5 samples and 2 classes are needed", path.display())]
-    TooFew {
-        /// The file.
-        path: PathBuf,
-        /// The number of samples.
-        samples: usize,
-        /// The number of classes.
-        classes: usize,
-    },
+    TooFew { path: PathBuf, samples: usize, classes: usize },
     /// A text is not in Unicode.
     #[error(
         "{}, line {line}: the byte at {byte} is not UTF-8, and characters are wanted; text:FILE,tokens=bytes takes any bytes",
@@ -303,56 +203,22 @@ pub enum DataError {
         path.display(),
         crate::Vocabulary::CHARACTERS_MAX
     )]
-    Vocabulary {
-        /// The file.
-        path: PathBuf,
-    },
+    Vocabulary { path: PathBuf },
     /// A text is too short to train on and to evaluate.
     #[error("{} has {tokens} tokens: a text needs at least {least}", path.display())]
-    ShortText {
-        /// The file.
-        path: PathBuf,
-        /// The number of tokens.
-        tokens: usize,
-        /// The number of tokens needed.
-        least: usize,
-    },
+    ShortText { path: PathBuf, tokens: usize, least: usize },
     /// A text is too long to be kept in memory.
     #[error("{} is longer than the {max} bytes accepted", path.display())]
-    LongText {
-        /// The file.
-        path: PathBuf,
-        /// The bytes accepted.
-        max: usize,
-    },
+    LongText { path: PathBuf, max: usize },
     /// The numbers of features and labels do not fit.
     #[error("{labels} labels of samples of shape {shape} do not go with {features} numbers")]
-    Lengths {
-        /// The shape of one sample.
-        shape: SampleShape,
-        /// The number of labels.
-        labels: usize,
-        /// The number of features.
-        features: usize,
-    },
+    Lengths { shape: SampleShape, labels: usize, features: usize },
     /// A label is not below the number of classes.
     #[error("sample {sample} has label {label}, but there are {classes} classes")]
-    Label {
-        /// The sample, counted from 0.
-        sample: usize,
-        /// Its label.
-        label: u16,
-        /// The number of classes.
-        classes: usize,
-    },
+    Label { sample: usize, label: u16, classes: usize },
     /// A feature is infinite or not a number.
     #[error("sample {sample} has a feature {feature} that is not finite")]
-    NotFinite {
-        /// The sample, counted from 0.
-        sample: usize,
-        /// The feature, counted from 0.
-        feature: usize,
-    },
+    NotFinite { sample: usize, feature: usize },
     /// The embedded data set is damaged.
     #[error("the embedded digits are damaged: {0}")]
     Embedded(String),

@@ -215,6 +215,7 @@ impl TryFrom<Unchecked> for TableSums {
 
 /// Errors of adding up or deserializing sums.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum SumsError {
     /// One table has a column that another has not.
     #[error("{} column `{name}`{}", if *is_missing { "they have no" } else { "they have a" }, if *is_missing { ", which those before have" } else { ", which those before have not" })]
@@ -226,18 +227,10 @@ pub enum SumsError {
     },
     /// The labels are of different kinds or names.
     #[error("their label is {there}, and that of those before is {here}")]
-    Label {
-        /// The label of the earlier tables.
-        here: String,
-        /// The label of this one.
-        there: String,
-    },
+    Label { here: String, there: String },
     /// There is no class, or more than can be numbered.
     #[error("{classes} classes cannot be learnt: 1 to {} at one site, and 2 at all together", csv_classes::CLASSES_MAX)]
-    Classes {
-        /// The number of classes.
-        classes: usize,
-    },
+    Classes { classes: usize },
     /// There are too many rows.
     #[error("there are more than {SAMPLES_MAX} rows")]
     Rows,
@@ -246,10 +239,5 @@ pub enum SumsError {
     Counts,
     /// No set of numbers has such sums.
     #[error("no {samples} numbers have the sums of `{name}`: their variance would be negative")]
-    Impossible {
-        /// The column.
-        name: String,
-        /// The number of values.
-        samples: u64,
-    },
+    Impossible { name: String, samples: u64 },
 }

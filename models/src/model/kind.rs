@@ -47,6 +47,7 @@ pub enum ModelKind {
 
 /// A model that is not known, or not for the samples.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum ModelError {
     /// The text names no model.
     #[error(
@@ -58,14 +59,7 @@ pub enum ModelError {
     Size(#[from] GptSizeError),
     /// The model cannot take samples of this shape.
     #[error("model {model} needs {wanted}, but the samples have shape {found}")]
-    Shape {
-        /// The model.
-        model: ModelKind,
-        /// The shape it needs.
-        wanted: &'static str,
-        /// The shape of the samples.
-        found: SampleShape,
-    },
+    Shape { model: ModelKind, wanted: &'static str, found: SampleShape },
 }
 
 /// The largest hidden layer accepted: a typing error should not ask for all memory.

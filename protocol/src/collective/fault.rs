@@ -13,21 +13,14 @@ pub const MAX_ROW_BYTES: usize = 32 * 1024;
 /// A reason why a collective cannot be made or go on as asked.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum CollectiveError {
     /// The node is not in the plan.
     #[error("node {id} is not in the plan, which has nodes 0..{nodes}")]
-    NotInPlan {
-        /// The node given.
-        id: NodeId,
-        /// Nodes in the plan.
-        nodes: usize,
-    },
+    NotInPlan { id: NodeId, nodes: usize },
     /// There is nothing to combine, or too much.
     #[error("a vector of {dimension} values cannot be combined; give 1 to {MAX_DIMENSION}")]
-    Dimension {
-        /// The number of values given.
-        dimension: usize,
-    },
+    Dimension { dimension: usize },
     /// A partner to which no link leads, or from which none leads back.
     #[error("node {me} cannot exchange anything with node {partner}: the plan does not link them in both directions")]
     NotANeighbour {
@@ -38,63 +31,31 @@ pub enum CollectiveError {
     },
     /// A neighbour that was ahead had sent something that no sound neighbour would.
     #[error("node {from}: {fault}")]
-    Neighbour {
-        /// The neighbour.
-        from: NodeId,
-        /// The fault of its message.
-        fault: CollectiveFault,
-    },
+    Neighbour { from: NodeId, fault: CollectiveFault },
     /// A later input differs in length from the first.
     #[error("{got} values are given where there were {expected} before")]
-    DimensionChanged {
-        /// Values given now.
-        got: usize,
-        /// Values of the first input.
-        expected: usize,
-    },
+    DimensionChanged { got: usize, expected: usize },
     /// An input that is not a number, infinite or absurdly large.
     #[error("value {index} is {value:e}; give finite numbers up to {LARGEST_INPUT:e} in magnitude")]
-    NotFinite {
-        /// The index of the value.
-        index: usize,
-        /// The value.
-        value: f64,
-    },
+    NotFinite { index: usize, value: f64 },
     /// A collective without rounds.
     #[error("no rounds are asked for; one at least is needed to hear of anybody")]
     NoRounds,
     /// The next input came before the result of the one before.
     #[error("iteration {iteration} is not complete; begin the next one after its result")]
-    NotComplete {
-        /// The iteration under way.
-        iteration: u64,
-    },
+    NotComplete { iteration: u64 },
     /// A row that is too long.
     #[error("a row of {bytes} bytes is too long; rows have up to {MAX_ROW_BYTES}")]
-    RowTooLong {
-        /// Its length.
-        bytes: usize,
-    },
+    RowTooLong { bytes: usize },
     /// A version out of order.
     #[error("version {version} cannot follow version {latest}; versions of a row rise")]
-    Version {
-        /// The version given.
-        version: u64,
-        /// The one before.
-        latest: u64,
-    },
+    Version { version: u64, latest: u64 },
     /// No averaging matrix has this second eigenvalue.
     #[error("{value} is no second eigenvalue of a plan that mixes; it has to be at least 0 and less than 1")]
-    SecondEigenvalue {
-        /// The value given.
-        value: f64,
-    },
+    SecondEigenvalue { value: f64 },
     /// A remaining error that is not between 0 and 1.
     #[error("a remaining error of {value} cannot be reached; give a number between 0 and 1, both excluded")]
-    Contraction {
-        /// The value given.
-        value: f64,
-    },
+    Contraction { value: f64 },
 }
 
 /// A fault of a message, which no sound neighbour would have sent.

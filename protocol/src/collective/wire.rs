@@ -76,44 +76,26 @@ pub trait MessageEncoding: Sized {
 /// A reason why bytes are no message of a collective.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum MessageError {
     /// The numbers in front cannot be read.
     #[error("the head of a message cannot be read")]
     Head,
     /// The values are too few or too many.
     #[error("the values take {bytes} bytes where {expected} are expected")]
-    Length {
-        /// Their bytes.
-        bytes: usize,
-        /// The bytes of the dimension expected.
-        expected: usize,
-    },
+    Length { bytes: usize, expected: usize },
     /// A value is not a number, or infinite.
     #[error("value {index} is not finite")]
-    NotFinite {
-        /// The index of the value.
-        index: usize,
-    },
+    NotFinite { index: usize },
     /// An id that no node has.
     #[error("a message names node {id}, but the plan has nodes 0..{nodes}")]
-    UnknownNode {
-        /// The id.
-        id: NodeId,
-        /// Nodes in the plan.
-        nodes: usize,
-    },
+    UnknownNode { id: NodeId, nodes: usize },
     /// A row, or all of them, are too long.
     #[error("{bytes} bytes are too many; a row has up to {MAX_ROW_BYTES}, a message of rows {MAX_ROWS_BYTES}")]
-    TooLong {
-        /// Their length.
-        bytes: usize,
-    },
+    TooLong { bytes: usize },
     /// An acknowledgement alone with something behind it, or a message without its number.
     #[error("a frame without a message has {bytes} bytes behind its head, or its message has the number 0")]
-    Frame {
-        /// The bytes behind the head.
-        bytes: usize,
-    },
+    Frame { bytes: usize },
 }
 
 impl MessageEncoding for Share {

@@ -311,6 +311,7 @@ pub enum Suspension {
 /// The reason why a change was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum SkippedDelta {
     /// The node holds too little mass to add a step to.
     #[error("the node holds no weight")]
@@ -338,10 +339,5 @@ pub enum SkippedDelta {
     OtherModel,
     /// The step has the wrong number of coordinates.
     #[error("the change has {got} numbers, and the model {expected}")]
-    WrongDimension {
-        /// The number it has.
-        got: usize,
-        /// The number it needs.
-        expected: usize,
-    },
+    WrongDimension { got: usize, expected: usize },
 }

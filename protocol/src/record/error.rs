@@ -13,6 +13,7 @@ use crate::window::WINDOW;
 /// nothing in the bytes can be relied on.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum RecordError {
     /// Nothing but zeros, as in a slot before its first use.
     #[error("nothing has been written here")]
@@ -24,18 +25,10 @@ pub enum RecordError {
     #[error(
         "this is a record in format {found}; this version writes format {FORMAT_VERSION}, and reads the three before too"
     )]
-    Version {
-        /// The version found.
-        found: u32,
-    },
+    Version { found: u32 },
     /// Fewer bytes than a record of this shape takes.
     #[error("{bytes} bytes are here where the record takes {needed}")]
-    Cut {
-        /// Bytes that are there.
-        bytes: u64,
-        /// Bytes that the head announces.
-        needed: u64,
-    },
+    Cut { bytes: u64, needed: u64 },
     /// The content does not fit the checksum: a write was cut off, or the disk changed it.
     #[error("the checksum is wrong: the write was cut off, or the disk is damaged")]
     Torn,
@@ -47,39 +40,22 @@ pub enum RecordError {
     },
     /// A field of the head that no record has.
     #[error("the head says {field} = {value}, which no record does")]
-    Head {
-        /// The field.
-        field: &'static str,
-        /// Its value.
-        value: u32,
-    },
+    Head { field: &'static str, value: u32 },
     /// The payload is a difference to a vector that no sender uses as a reference, or that is not there.
     #[error("the payload is a difference to a vector that cannot be a reference")]
     UnfitBase,
     /// Books longer than they may be.
     #[error("the books take {bytes} bytes; at most {MAX_BOOKS_BYTES}, and the state of the host, can be stored")]
-    BooksTooLong {
-        /// Their length.
-        bytes: u64,
-    },
+    BooksTooLong { bytes: u64 },
     /// Bytes that are no books.
     #[error("the books cannot be decoded: {reason}")]
-    Malformed {
-        /// The error of the decoder.
-        reason: String,
-    },
+    Malformed { reason: String },
     /// An index that no plan has.
     #[error("node {id} is named, but plans have at most {MAX_NODES} nodes")]
-    NotANode {
-        /// The index.
-        id: NodeId,
-    },
+    NotANode { id: NodeId },
     /// A link from the node to itself.
     #[error("node {id} has a link to itself")]
-    SelfLink {
-        /// The node.
-        id: NodeId,
-    },
+    SelfLink { id: NodeId },
     /// More of the host's bytes than fit.
     #[error("the host wants to keep {bytes} bytes; at most {most} can be stored")]
     HostTooLong {
@@ -90,10 +66,7 @@ pub enum RecordError {
     },
     /// More mass in one place than all nodes can bring.
     #[error("a mass of {units} units is more than {MAX_NODES} nodes can bring")]
-    Overweight {
-        /// The mass, in units of 2^-40.
-        units: u64,
-    },
+    Overweight { units: u64 },
     /// A receiver that applied less than nothing.
     #[error("the link from node {from} starts after parcel {base}, but its parcels are applied up to {applied}")]
     AppliedBeforeBase {
@@ -106,16 +79,10 @@ pub enum RecordError {
     },
     /// Marks on more parcels than a window has.
     #[error("the link from node {from} marks more refused parcels than a window has")]
-    Rejections {
-        /// The sender.
-        from: NodeId,
-    },
+    Rejections { from: NodeId },
     /// Certificates out of order, or of another generation.
     #[error("the leave certificate of node {leaver} is of another generation, out of order, or not sorted")]
-    Certificate {
-        /// The node that left.
-        leaver: NodeId,
-    },
+    Certificate { leaver: NodeId },
     /// A sender whose numbers are not base <= acked < next.
     #[error("the link to node {to} starts after parcel {base}, is confirmed up to {acked} and goes on with {next_seq}")]
     AckedOutOfRange {
@@ -140,58 +107,22 @@ pub enum RecordError {
     },
     /// More parcels outstanding than a link may have.
     #[error("the outbox to node {to} holds {parcels} parcels; a link has at most {WINDOW} outstanding")]
-    WindowExceeded {
-        /// The receiver.
-        to: NodeId,
-        /// Parcels in the outbox.
-        parcels: usize,
-    },
+    WindowExceeded { to: NodeId, parcels: usize },
     /// An outbox whose numbers have a gap.
     #[error("the outbox to node {to} holds parcel {seq} where {expected} is due")]
-    OutboxGap {
-        /// The receiver.
-        to: NodeId,
-        /// The number found.
-        seq: u64,
-        /// The number due.
-        expected: u64,
-    },
+    OutboxGap { to: NodeId, seq: u64, expected: u64 },
     /// A parcel of a step that does not lie between that of the parcel before it and that of the record.
     #[error("parcel {seq} to node {to} is of step {step}, which cannot follow the step before it or is yet to come")]
-    OutboxStep {
-        /// The receiver.
-        to: NodeId,
-        /// The parcel's number.
-        seq: u64,
-        /// Its step.
-        step: u64,
-    },
+    OutboxStep { to: NodeId, seq: u64, step: u64 },
     /// A parcel whose payload would be in a record that does not lie between that of the parcel before it and this one.
     #[error("parcel {seq} to node {to} names record {record}, which cannot follow the one before it or is yet to come")]
-    OutboxRecord {
-        /// The receiver.
-        to: NodeId,
-        /// The parcel's number.
-        seq: u64,
-        /// The record it names.
-        record: u64,
-    },
+    OutboxRecord { to: NodeId, seq: u64, record: u64 },
     /// Parcels that name this record, which has no payload.
     #[error("parcel {seq} to node {to} names this record, {record}, but it holds no payload")]
-    NoPayload {
-        /// The receiver.
-        to: NodeId,
-        /// The parcel's number.
-        seq: u64,
-        /// This record.
-        record: u64,
-    },
+    NoPayload { to: NodeId, seq: u64, record: u64 },
     /// More coordinates than a vector may have.
     #[error("{dimension} coordinates are more than the {MAX_DIMENSION} a vector may have")]
-    TooManyCoordinates {
-        /// The number of coordinates.
-        dimension: usize,
-    },
+    TooManyCoordinates { dimension: usize },
     /// A vector that is not as long as the numerator.
     #[error("the {vector} has {found} coordinates, the numerator {dimension}")]
     Dimension {
@@ -204,12 +135,7 @@ pub enum RecordError {
     },
     /// A coordinate that is infinite or not a number.
     #[error("coordinate {index} of the {vector} is not a finite number")]
-    NotFinite {
-        /// The name of the vector.
-        vector: &'static str,
-        /// The index of the coordinate.
-        index: usize,
-    },
+    NotFinite { vector: &'static str, index: usize },
     /// A payload that cannot be one.
     #[error("the payload cannot be used: {0}")]
     Payload(#[from] PayloadError),

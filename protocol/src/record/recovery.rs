@@ -211,15 +211,11 @@ pub struct LostParcel {
 /// A reason why a node cannot go on from its slots as if nothing had happened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum RecoveryError {
     /// Two slots hold a record of the same number: files were copied or put back.
     #[error("slots {} and {} both hold record {number}: files of different times or nodes are mixed", slots[0], slots[1])]
-    SameNumber {
-        /// The number.
-        number: u64,
-        /// The two slots.
-        slots: [usize; 2],
-    },
+    SameNumber { number: u64, slots: [usize; 2] },
     /// The newest record owes payloads that are gone. To leave them out loses mass, to go back to an older record
     /// doubles it.
     #[error("{}", describe_lost(*slot, books, lost, unreadable))]

@@ -200,29 +200,17 @@ impl Newest {
 /// A reason why a record must not be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum SlotError {
     /// Its number does not exceed that of a record in another slot: it would not be found again.
     #[error("record {number} cannot follow record {newest}: the numbers must ascend")]
-    NotNewer {
-        /// Its number.
-        number: u64,
-        /// The highest on disk.
-        newest: u64,
-    },
+    NotNewer { number: u64, newest: u64 },
     /// It names a payload that is in no slot: it could not be recovered.
     #[error("record {number} owes a payload of record {record}, which is in no slot")]
-    NotHeld {
-        /// Its number.
-        number: u64,
-        /// The record it names.
-        record: u64,
-    },
+    NotHeld { number: u64, record: u64 },
     /// Every slot holds something that is still needed.
     #[error("all {slots} slots hold payloads that are still owed")]
-    NoneFree {
-        /// The number of slots.
-        slots: usize,
-    },
+    NoneFree { slots: usize },
 }
 
 #[cfg(test)]

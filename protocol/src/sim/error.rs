@@ -15,6 +15,7 @@ use crate::wire::WireError;
 /// The reason why a simulation ended early. All but `Node`, `Injection` and `NotDrained` mean a bug in the node.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum SimError {
     /// A node could not be made.
     #[error(transparent)]
@@ -24,48 +25,16 @@ pub enum SimError {
     Injection(#[from] InjectionError),
     /// A node's mass changed by something else than the parcels it sent and applied.
     #[error("at {now} node {id} holds {holds} units and should hold {should_hold}")]
-    NodeMass {
-        /// The time.
-        now: Time,
-        /// The node.
-        id: NodeId,
-        /// The mass it holds.
-        holds: u128,
-        /// The mass it should hold.
-        should_hold: i128,
-    },
+    NodeMass { now: Time, id: NodeId, holds: u128, should_hold: i128 },
     /// A node refused the parcel of a member that is as sound as itself.
     #[error("at {now} node {id} refused a parcel of {mass} from node {from}, where nobody lies")]
-    SoundParcelRefused {
-        /// The time.
-        now: Time,
-        /// The receiver.
-        id: NodeId,
-        /// The sender.
-        from: NodeId,
-        /// The parcel's mass.
-        mass: Mass,
-    },
+    SoundParcelRefused { now: Time, id: NodeId, from: NodeId, mass: Mass },
     /// A node named a neighbour as one that keeps weight, where all are sound.
     #[error("at {now} node {id} named node {peer} as one that keeps weight, where nobody lies")]
-    SoundNeighbourSuspected {
-        /// The time.
-        now: Time,
-        /// The node that named it.
-        id: NodeId,
-        /// The neighbour.
-        peer: NodeId,
-    },
+    SoundNeighbourSuspected { now: Time, id: NodeId, peer: NodeId },
     /// The swarm's mass is not what the founders brought.
     #[error("at {now} the swarm has {total} units, and its founders brought {expected}")]
-    TotalMass {
-        /// The time.
-        now: Time,
-        /// The mass there is.
-        total: u128,
-        /// The mass there should be.
-        expected: u128,
-    },
+    TotalMass { now: Time, total: u128, expected: u128 },
     /// The mass on all disks together is not what the founders brought.
     #[error(
         "at {now}, with a record of node {id} written, the disks hold {total} units, and founders brought {expected}"
@@ -82,38 +51,13 @@ pub enum SimError {
     },
     /// The sum of numerators drifted further than rounding can explain.
     #[error("at {now} the numerators add up to {total}, and what they began with and learnt to {expected}")]
-    Numerators {
-        /// The time.
-        now: Time,
-        /// The sum there is.
-        total: f64,
-        /// The sum there should be.
-        expected: f64,
-    },
+    Numerators { now: Time, total: f64, expected: f64 },
     /// A node applied a parcel that was never sent, or applied it twice.
     #[error("at {now} node {to} applied parcel {seq} of node {from}, which is not under way")]
-    UnknownParcel {
-        /// The time.
-        now: Time,
-        /// The sender.
-        from: NodeId,
-        /// The receiver.
-        to: NodeId,
-        /// The parcel's number.
-        seq: u64,
-    },
+    UnknownParcel { now: Time, from: NodeId, to: NodeId, seq: u64 },
     /// A node sent a parcel that is in no record it has handed in, or another one under the same number.
     #[error("at {now} node {from} sends node {to} parcel {seq}, which is not the one it has recorded")]
-    UnrecordedParcel {
-        /// The time.
-        now: Time,
-        /// The sender.
-        from: NodeId,
-        /// The receiver.
-        to: NodeId,
-        /// The parcel's number.
-        seq: u64,
-    },
+    UnrecordedParcel { now: Time, from: NodeId, to: NodeId, seq: u64 },
     /// A node that starts again finds another record on its disk than was last written to it.
     #[error("at {now} node {id} finds {}, and what it wrote last is {}", found_on_disk(found), recorded(*written))]
     NotRecovered {
@@ -128,44 +72,16 @@ pub enum SimError {
     },
     /// A record breaks a rule of its format.
     #[error("at {now} node {id} wrote a record that nobody may read: {error}")]
-    Record {
-        /// The time.
-        now: Time,
-        /// The node.
-        id: NodeId,
-        /// The rule.
-        error: RecordError,
-    },
+    Record { now: Time, id: NodeId, error: RecordError },
     /// There is no slot for a record.
     #[error("at {now} a record of node {id} cannot be written: {error}")]
-    Slots {
-        /// The time.
-        now: Time,
-        /// The node.
-        id: NodeId,
-        /// The reason.
-        error: SlotError,
-    },
+    Slots { now: Time, id: NodeId, error: SlotError },
     /// A node hands in records faster than any disk takes them.
     #[error("at {now} node {id} has handed in {records} records, and none of them is on disk yet")]
-    RecordsPileUp {
-        /// The time.
-        now: Time,
-        /// The node.
-        id: NodeId,
-        /// The number of records.
-        records: u32,
-    },
+    RecordsPileUp { now: Time, id: NodeId, records: u32 },
     /// A node believed a neighbour that claims more progress than is possible.
     #[error("at {now} node {id} goes on at step {to}, to which nobody can have come")]
-    Misled {
-        /// The time.
-        now: Time,
-        /// The node.
-        id: NodeId,
-        /// The step.
-        to: u64,
-    },
+    Misled { now: Time, id: NodeId, to: u64 },
     /// A sound node lost more than half of its usual weight to members that attack.
     #[error("at {now} node {id} has {share:.3} of its weight in the plan, and had {usual:.3} before the attack")]
     Drained {
@@ -192,70 +108,25 @@ pub enum SimError {
     },
     /// A sound node followed the claims of members that attack.
     #[error("at {now} node {id} skips {skipped:.3} rounds a second and finishes {rounds:.3}")]
-    LedAstray {
-        /// The time.
-        now: Time,
-        /// The node.
-        id: NodeId,
-        /// Rounds a second that it skips.
-        skipped: f64,
-        /// Rounds a second that it finishes.
-        rounds: f64,
-    },
+    LedAstray { now: Time, id: NodeId, skipped: f64, rounds: f64 },
     /// A sound node ended its run because of members that attack.
     #[error("at {now} node {id} has ended, which members that attack cannot ask for")]
-    EndedBySiege {
-        /// The time.
-        now: Time,
-        /// The node.
-        id: NodeId,
-    },
+    EndedBySiege { now: Time, id: NodeId },
     /// A node left for good with mass that it should have handed over.
     #[error("at {now} node {id} left with weight {mass}")]
-    LeftWithMass {
-        /// The time.
-        now: Time,
-        /// The node.
-        id: NodeId,
-        /// The mass it took along.
-        mass: Mass,
-    },
+    LeftWithMass { now: Time, id: NodeId, mass: Mass },
     /// A message did not survive the wire format.
     #[error("at {now} a message from {from} to {to} cannot be decoded: {error}")]
-    Wire {
-        /// The time.
-        now: Time,
-        /// The sender.
-        from: NodeId,
-        /// The receiver.
-        to: NodeId,
-        /// The error of the decoder.
-        error: WireError,
-    },
+    Wire { now: Time, from: NodeId, to: NodeId, error: WireError },
     /// Virtual time stands still.
     #[error("at {now} the swarm keeps itself busy without time passing, last at node {id}")]
-    Livelock {
-        /// The time.
-        now: Time,
-        /// The node served last.
-        id: NodeId,
-    },
+    Livelock { now: Time, id: NodeId },
     /// Time ran out.
     #[error("at {now} {} of the nodes have not drained: {}", waiting.len(), listed(waiting))]
-    NotDrained {
-        /// The time.
-        now: Time,
-        /// The nodes that have not drained.
-        waiting: Vec<NodeId>,
-    },
+    NotDrained { now: Time, waiting: Vec<NodeId> },
     /// A node panicked.
     #[error("at {now} a node panicked: {message}")]
-    Panicked {
-        /// The time.
-        now: Time,
-        /// The message of the panic.
-        message: String,
-    },
+    Panicked { now: Time, message: String },
 }
 
 impl SimError {

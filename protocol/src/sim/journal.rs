@@ -210,33 +210,19 @@ impl Journal {
 /// A reason why a journal cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum JournalError {
     /// Another format.
     #[error("this is \"{found}\", and this release reads \"{JOURNAL_SCHEMA}\"")]
-    Schema {
-        /// The schema in the file.
-        found: String,
-    },
+    Schema { found: String },
     /// More faults than any run has.
     #[error("{faults} faults are more than the {MOST_FAULTS} that a journal may hold")]
-    TooManyFaults {
-        /// The number of faults.
-        faults: usize,
-    },
+    TooManyFaults { faults: usize },
     /// The seed makes another swarm in this release.
     #[error(
         "seed {seed} of {profile} makes {nodes} nodes here, and {recorded} in the journal: another release made it"
     )]
-    OtherSwarm {
-        /// The profile.
-        profile: Profile,
-        /// The seed.
-        seed: u64,
-        /// Nodes it makes here.
-        nodes: u32,
-        /// Nodes in the journal.
-        recorded: u32,
-    },
+    OtherSwarm { profile: Profile, seed: u64, nodes: u32, recorded: u32 },
     /// The run ends before it is repaired, or never.
     #[error("a repair at {repair} and a stop at {stop} are not in this order within a week")]
     ImpossibleEnd {

@@ -146,52 +146,35 @@ impl fmt::Display for Method {
 
 /// A text that names no method.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum UnknownMethod {
     /// There is no method of this name.
     #[error("there is no method {text:?}: use one of {}", Method::ALL.map(Method::name).join(", "))]
-    Name {
-        /// The text.
-        text: String,
-    },
+    Name { text: String },
     /// A method has no choices.
     #[error(
         "method {method} takes nothing behind its name; periodic-average and base do: \
          periodic-average:inner=METHOD,k=ROUNDS and base:k=NEIGHBOURS"
     )]
-    NoChoices {
-        /// The method.
-        method: Method,
-    },
+    NoChoices { method: Method },
     /// No number of neighbours in a step of a base graph.
     #[error("{text:?} is no choice of base: write k=NEIGHBOURS, the most neighbours of a node in a step, from 1 on")]
-    Neighbours {
-        /// The text.
-        text: String,
-    },
+    Neighbours { text: String },
     /// No choice of a periodic average.
     #[error(
         "{text:?} is no choice of periodic-average: write inner=METHOD, k=ROUNDS, or both with a comma between them"
     )]
-    Choice {
-        /// The text.
-        text: String,
-    },
+    Choice { text: String },
     /// A number of rounds of gossip that a periodic average cannot have.
     #[error(
         "k={text}: a periodic average has 1 to {} rounds of gossip before each exact average; without any it is \
          exact-average",
         MAX_GOSSIP_ROUNDS
     )]
-    GossipRounds {
-        /// The number, as it was written.
-        text: String,
-    },
+    GossipRounds { text: String },
     /// A method that is no gossip.
     #[error("inner={text}: the gossip of a periodic average is one of {}", GOSSIP.map(Method::name).join(", "))]
-    Inner {
-        /// The name.
-        text: String,
-    },
+    Inner { text: String },
 }
 
 impl FromStr for Method {

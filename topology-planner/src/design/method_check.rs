@@ -28,17 +28,11 @@ pub struct MethodCheck {
 
 /// A plan whose matrices are not those of its method.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum MethodMismatch {
     /// A period of another length.
     #[error("a {method} plan on this topology has a period of {expected} steps, not of {steps}")]
-    Period {
-        /// The method.
-        method: Method,
-        /// The steps of the plan.
-        steps: usize,
-        /// The steps of the method.
-        expected: usize,
-    },
+    Period { method: Method, steps: usize, expected: usize },
     /// A link that the method does not use, or that is missing.
     #[error("step {step}: a {method} plan on this topology {} a link from node {from} to node {to}", if *.is_missing { "has" } else { "does not have" })]
     Links {
@@ -55,20 +49,7 @@ pub enum MethodMismatch {
     },
     /// A weight that differs; a node's own share where both ends are that node.
     #[error("step {step}: the weight from node {from} to node {to} is {weight}, and by {method} it is {expected}")]
-    Weight {
-        /// The method.
-        method: Method,
-        /// The step.
-        step: usize,
-        /// The transmitter.
-        from: usize,
-        /// The receiver.
-        to: usize,
-        /// The weight in the plan.
-        weight: f64,
-        /// The weight by the method.
-        expected: f64,
-    },
+    Weight { method: Method, step: usize, from: usize, to: usize, weight: f64, expected: f64 },
     /// A period that does not average exactly.
     #[error(
         "an exact-average plan averages in one period, and this one leaves {left:.1e} of a difference at node {node}"

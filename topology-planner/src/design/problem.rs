@@ -6,118 +6,59 @@ use crate::{plan::PlanError, spectrum::Unresolved, topology::TopologyError};
 /// The reason why there is no plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum DesignError {
     /// More nodes than the design can search.
     #[error(
         "{nodes} nodes are too many for {method}, which takes {limit}: use {}, which has no such limit",
         if method.is_for_solvers() { "clique-phi" } else { "exact-average" }
     )]
-    TooManyNodes {
-        /// The number of nodes.
-        nodes: usize,
-        /// The method.
-        method: Method,
-        /// The most nodes the method takes.
-        limit: usize,
-    },
+    TooManyNodes { nodes: usize, method: Method, limit: usize },
     /// The topology is too long for an exact average.
     #[error(
         "an exact average of {nodes} nodes takes {steps} steps or more, there and back from a node in the middle, and a plan has \
          {limit} at most: use nguyen-he, tuned, d-psgd or sgp-uniform, or a topology of less diameter"
     )]
-    TooLong {
-        /// The number of nodes.
-        nodes: usize,
-        /// The least number of steps.
-        steps: usize,
-        /// The most steps of a plan.
-        limit: usize,
-    },
+    TooLong { nodes: usize, steps: usize, limit: usize },
     /// So many nodes have to send one after the other that a schedule takes too long to compute.
     #[error(
         "{method} on {nodes} nodes was given up after {slots} slots, with {left} nodes still to be scheduled: too many nodes \
          share one receiver for so large a broadcast medium, use --medium point-to-point"
     )]
-    TooCrowded {
-        /// The method.
-        method: Method,
-        /// The number of nodes.
-        nodes: usize,
-        /// Slots made so far.
-        slots: usize,
-        /// Nodes without a slot.
-        left: usize,
-    },
+    TooCrowded { method: Method, nodes: usize, slots: usize, left: usize },
     /// `K` is larger than the number of edges left.
     #[error("{asked} extra edges are too many: a spanning tree leaves {available} of this topology")]
-    TooManyExtraEdges {
-        /// The `K` asked for.
-        asked: usize,
-        /// The largest possible.
-        available: usize,
-    },
+    TooManyExtraEdges { asked: usize, available: usize },
     /// A number of extra edges was given to a method that has none.
     #[error(
         "method {method} does not take a number of extra edges: it is a choice of nguyen-he only, leave it at auto"
     )]
-    NoExtraEdges {
-        /// The method.
-        method: Method,
-    },
+    NoExtraEdges { method: Method },
     /// Step 4 was to be left out of a method that has none.
     #[error("method {method} has no step 4 to leave out: it is one of nguyen-he only")]
-    NoAugmentation {
-        /// The method.
-        method: Method,
-    },
+    NoAugmentation { method: Method },
     /// The slots of a round exceed the budget.
     #[error(
         "method {method} found no plan within {budget} slots: the least it found takes {needed}; raise the budget or the \
          effort, or try another method"
     )]
-    BudgetSlots {
-        /// The method.
-        method: Method,
-        /// The slots allowed.
-        budget: usize,
-        /// The fewest slots found.
-        needed: usize,
-    },
+    BudgetSlots { method: Method, budget: usize, needed: usize },
     /// A node needs more receivers than it may have.
     #[error(
         "method {method} found no plan in which no node has more than {limit} receivers: it needs {needed}; raise the \
          limit, or try another method"
     )]
-    DegreeLimit {
-        /// The method.
-        method: Method,
-        /// The receivers allowed.
-        limit: usize,
-        /// The least that is enough.
-        needed: usize,
-    },
+    DegreeLimit { method: Method, limit: usize, needed: usize },
     /// The base graph lacks a link that the design is made of.
     #[error(
         "method {method} needs a link from {from} to {to}, which the topology does not have: use a topology that does, \
          {}complete:n={nodes}, or a design for any topology, such as exact-average",
         if matches!(method, Method::BaseGraph(_)) { String::new() } else { format!("exponential:n={nodes} or ") }
     )]
-    MissingLink {
-        /// The method.
-        method: Method,
-        /// The transmitter.
-        from: String,
-        /// The receiver.
-        to: String,
-        /// The number of nodes.
-        nodes: usize,
-    },
+    MissingLink { method: Method, from: String, to: String, nodes: usize },
     /// The design is made for the other kind of medium.
     #[error("method {method} schedules broadcasts: it has no plan for a point-to-point medium")]
-    BroadcastOnly {
-        /// The method.
-        method: Method,
-    },
+    BroadcastOnly { method: Method },
     /// A budget of slots for a medium that has none.
     #[error("a point-to-point medium has no slots: leave the budget out, and limit receivers or uploads instead")]
     NoSlots,
@@ -131,23 +72,13 @@ pub enum DesignError {
     },
     /// A text is not a number of extra edges.
     #[error("{text:?} is not a number of extra edges: write \"auto\" or a whole number")]
-    NotExtraEdges {
-        /// The text.
-        text: String,
-    },
+    NotExtraEdges { text: String },
     /// A node would send more than it may.
     #[error(
         "method {method} has a node send {needed} bytes in a round, more than the {limit} allowed: raise the limit, lower \
          the number of receivers, or try another method"
     )]
-    Upload {
-        /// The method.
-        method: Method,
-        /// The bytes allowed.
-        limit: u64,
-        /// The bytes needed.
-        needed: u64,
-    },
+    Upload { method: Method, limit: u64, needed: u64 },
     /// A limit in bytes without the size of a payload.
     #[error("a limit on uploads needs link measurements and the size of a payload: give both")]
     UploadWithoutNetwork,
@@ -163,16 +94,10 @@ pub enum DesignError {
     },
     /// No method has a plan.
     #[error("no design fits: {refusals}")]
-    NoDesign {
-        /// The refusal of each method.
-        refusals: String,
-    },
+    NoDesign { refusals: String },
     /// A heterogeneity outside of 0 to 1.
     #[error("a heterogeneity of {heterogeneity} is none: give a number from 0 (data alike) to 1 (a class or two each)")]
-    Heterogeneity {
-        /// The heterogeneity asked for.
-        heterogeneity: f64,
-    },
+    Heterogeneity { heterogeneity: f64 },
     /// A spectrum that the design is optimised by could not be computed.
     #[error("{0}")]
     Spectrum(Unresolved),

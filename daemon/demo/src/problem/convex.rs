@@ -135,7 +135,9 @@ impl ConvexReport {
                 Answer::SparseRegression { .. } | Answer::Robust { .. } | Answer::NetworkLasso { .. } => {
                     &one_place.numbers[..]
                 }
-                Answer::ResourceAllocation { .. } | Answer::CliqueCoupling { .. } => &one_place.numbers[solution.node..=solution.node],
+                Answer::ResourceAllocation { .. } | Answer::CliqueCoupling { .. } => {
+                    &one_place.numbers[solution.node..=solution.node]
+                }
             };
             difference = found.iter().zip(wanted).map(|(a, b)| (a - b).abs()).fold(difference, f64::max);
         }

@@ -121,15 +121,11 @@ impl<R: Keyed + Serialize + DeserializeOwned> Records<R> {
 
 /// The reason for which results cannot be kept.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum RecordsError {
     /// The file cannot be read or written.
     #[error("cannot use {}", .path.display())]
-    Unusable {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    Unusable { path: PathBuf, source: io::Error },
     /// A line is not a record.
     #[error("cannot use {}: line {number}", .path.display())]
     Line {

@@ -272,39 +272,20 @@ pub(crate) fn read_suite_text(path: &Path) -> Result<String, SuiteError> {
 
 /// A suite that cannot be run.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum SuiteError {
     /// The file cannot be read.
     #[error("cannot read the suite {}", .path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// The file is longer than any suite.
     #[error("cannot read the suite {}: {bytes} bytes are too many", .path.display())]
-    TooLong {
-        /// The file.
-        path: PathBuf,
-        /// Its length.
-        bytes: u64,
-    },
+    TooLong { path: PathBuf, bytes: u64 },
     /// It is not TOML, or has unknown entries.
     #[error("cannot read the suite {}", .path.display())]
-    Toml {
-        /// The file.
-        path: PathBuf,
-        /// The fault.
-        source: toml::de::Error,
-    },
+    Toml { path: PathBuf, source: toml::de::Error },
     /// An entry cannot be used.
     #[error("{}: {what}", .path.display())]
-    Entry {
-        /// The file.
-        path: PathBuf,
-        /// The entry, and its fault.
-        what: String,
-    },
+    Entry { path: PathBuf, what: String },
 }
 
 #[cfg(test)]

@@ -7,16 +7,14 @@ use thiserror::Error;
 
 /// The reason for which a swarm cannot be simulated, or not any further.
 #[derive(Clone, Debug, PartialEq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum SimulationError {
     /// The plan has no local steps.
     #[error("this plan only averages: its local steps are 0")]
     NothingToTrain,
     /// Textbook push-sum was combined with a codec.
     #[error("push-sum without a ledger sends f32 alone: textbooks know no {codec}")]
-    CodecWithoutLedger {
-        /// The codec.
-        codec: Codec,
-    },
+    CodecWithoutLedger { codec: Codec },
     /// Textbook push-sum was combined with an attack, with robust receiving or with overlap.
     #[error("push-sum without a ledger has no hostile members, no robust receiving and no overlap")]
     OnlyWithLedger,
@@ -25,12 +23,7 @@ pub enum SimulationError {
     NothingToOverlap,
     /// All nodes are attackers.
     #[error("{attackers} attackers leave nobody honest among {nodes} nodes")]
-    NobodyHonest {
-        /// The number of attackers.
-        attackers: usize,
-        /// The number of nodes.
-        nodes: usize,
-    },
+    NobodyHonest { attackers: usize, nodes: usize },
     /// The plan makes no valid schedule.
     #[error("the plan cannot be run")]
     Schedule(#[source] ScheduleError),
@@ -57,21 +50,13 @@ pub enum SimulationError {
     },
     /// A device failed in training.
     #[error("node {node} cannot train")]
-    Training {
-        /// The node.
-        node: usize,
-        /// The reason.
-        source: TrainError,
-    },
+    Training { node: usize, source: TrainError },
     /// A device failed in evaluating.
     #[error("cannot evaluate")]
     Evaluation(#[source] TrainError),
     /// The training in another program is not usable, or has ended.
     #[error("the training in another program: {reason}")]
-    Elsewhere {
-        /// The reason.
-        reason: String,
-    },
+    Elsewhere { reason: String },
     /// Every node waits for something that does not come.
     #[error("the swarm stands still after round {round}")]
     StandsStill {
@@ -80,10 +65,7 @@ pub enum SimulationError {
     },
     /// The threads cannot be started.
     #[error("the threads of the simulation cannot be started: {reason}")]
-    Workers {
-        /// The reason.
-        reason: String,
-    },
+    Workers { reason: String },
     /// A thread panicked.
     #[error("a thread of the simulation stopped")]
     Thread,

@@ -138,6 +138,7 @@ impl MetricTarget {
 
 /// The reason for which a text or a value is not a target.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum TargetError {
     /// The text is not a metric, an equals sign and a number.
     #[error("write a metric and its value, such as accuracy=0.93")]
@@ -157,12 +158,7 @@ pub enum TargetError {
     },
     /// The metric is not measured for these models.
     #[error("{metric} is not measured of these models: {measured} are")]
-    NotMeasured {
-        /// The metric.
-        metric: &'static str,
-        /// The metrics that are measured.
-        measured: String,
-    },
+    NotMeasured { metric: &'static str, measured: String },
 }
 
 impl FromStr for MetricTarget {

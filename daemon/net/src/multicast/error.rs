@@ -5,30 +5,21 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// Payloads cannot go by multicast.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum MulticastError {
     /// No interface has this name or address.
     #[error("this machine has no interface `{name}`: it has {}", known.join(", "))]
-    NoInterface {
-        /// The name, or the address.
-        name: String,
-        /// The interfaces that there are.
-        known: Vec<String>,
-    },
+    NoInterface { name: String, known: Vec<String> },
     /// The interface has no IPv4 address.
     #[error("interface `{name}` has no IPv4 address, which multicast needs: is it up?")]
-    NoAddress {
-        /// The name.
-        name: String,
-    },
+    NoAddress { name: String },
     /// The interfaces cannot be listed.
     #[error("cannot list the interfaces of this machine")]
     Interfaces(#[source] io::Error),
     /// The port of the group is in use.
     #[error("cannot listen on {group}: another program uses port {} for itself", group.port())]
     PortInUse {
-        /// The group.
         group: SocketAddrV4,
-        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -44,18 +35,10 @@ pub enum MulticastError {
     },
     /// A socket cannot be set up.
     #[error("cannot set up a socket for {group}: {source}")]
-    Socket {
-        /// The group.
-        group: SocketAddrV4,
-        /// The error of the system.
-        source: io::Error,
-    },
+    Socket { group: SocketAddrV4, source: io::Error },
     /// A thread cannot be started.
     #[error("cannot start a thread for multicast: {source}")]
-    Thread {
-        /// The error of the system.
-        source: io::Error,
-    },
+    Thread { source: io::Error },
     /// The system gives no random numbers for a key.
     #[error("the operating system gives no random numbers")]
     NoKey,

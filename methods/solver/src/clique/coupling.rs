@@ -126,8 +126,7 @@ impl CliqueCoupling for Equal {
     fn prox(&self, _: f64, weights: &[f64], v: &mut [Vec<f64>]) {
         for at in 0..components(v) {
             let parts = v.iter().zip(weights);
-            let (sum, inverse) =
-                parts.fold((0.0, 0.0), |(sum, inverse), (v, q)| (sum + v[at] / q, inverse + 1.0 / q));
+            let (sum, inverse) = parts.fold((0.0, 0.0), |(sum, inverse), (v, q)| (sum + v[at] / q, inverse + 1.0 / q));
             v.iter_mut().for_each(|v| v[at] = sum / inverse);
         }
     }

@@ -10,55 +10,32 @@ const SHOWN_NAMES: usize = 20;
 
 /// Errors of reading a table.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum TableError {
     /// The text cannot be read, or is no table.
     #[error("{0}")]
     Csv(String),
     /// A name is not in the first line.
     #[error("there is no column `{name}`; the first line has {}", listed(.names))]
-    NoColumn {
-        /// The name.
-        name: String,
-        /// The names in the first line.
-        names: Vec<String>,
-    },
+    NoColumn { name: String, names: Vec<String> },
     /// Two columns have the same name, or the target is among the explanatory columns.
     #[error("the column `{}` is there twice", cut(.name))]
-    Twice {
-        /// The name.
-        name: String,
-    },
+    Twice { name: String },
     /// A cell is not a number.
     #[error("line {line}, column `{}`: `{}` is not a number up to 1e100 in magnitude{}", cut(.column), cut(.text), way_out(.text))]
-    NotANumber {
-        /// The line, from 1.
-        line: u64,
-        /// The column.
-        column: String,
-        /// The text of the cell.
-        text: String,
-    },
+    NotANumber { line: u64, column: String, text: String },
     /// A column that is used has no name.
     #[error(
         "the first line has no name for column {column}: pandas writes its index so (index=False leaves it out), and a \
          separator at the end of every line makes such a column"
     )]
-    NoName {
-        /// The column, from 1.
-        column: usize,
-    },
+    NoName { column: usize },
     /// All cells of a row are empty, and there are rows behind it.
     #[error("line {line}: all of its cells are empty, and there are rows behind it: remove the line, or fill it in")]
-    Blank {
-        /// The line, from 1.
-        line: u64,
-    },
+    Blank { line: u64 },
     /// The text is not UTF-8.
     #[error("line {line}: it is no text in UTF-8: save the table as UTF-8 (Excel: \"CSV UTF-8\")")]
-    NotUtf8 {
-        /// The line, from 1.
-        line: u64,
-    },
+    NotUtf8 { line: u64 },
     /// A cell of the target is neither label.
     #[error(
         "line {line}, column `{}`: `{}` is neither `{}` nor `{}`{}", cut(.column), cut(.text), cut(&.labels[0]),
@@ -76,18 +53,10 @@ pub enum TableError {
     },
     /// There is no row, or no column.
     #[error("there is {what} below the names of the columns")]
-    Empty {
-        /// The missing part.
-        what: &'static str,
-    },
+    Empty { what: &'static str },
     /// A table is too large.
     #[error("{what} are too many; {most} are the most")]
-    TooMuch {
-        /// The parts and their number.
-        what: String,
-        /// The limit.
-        most: usize,
-    },
+    TooMuch { what: String, most: usize },
 }
 
 /// Advice for a cell that is no label.

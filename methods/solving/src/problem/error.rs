@@ -11,109 +11,44 @@ use crate::learning::LearningError;
 
 /// A problem that cannot be solved as its file and its tables have it.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum ProblemError {
     /// The file cannot be read.
     #[error("cannot read the problem {}", .path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// The file is longer than any problem.
     #[error("cannot read the problem {}: {bytes} bytes are too many", .path.display())]
-    TooLong {
-        /// The file.
-        path: PathBuf,
-        /// Its length.
-        bytes: u64,
-    },
+    TooLong { path: PathBuf, bytes: u64 },
     /// The file describes an invalid problem.
     #[error("the problem {} does not hold", .path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The fault.
-        source: FileError,
-    },
+    File { path: PathBuf, source: FileError },
     /// A node's data cannot be used for learning.
     #[error("node {node} cannot learn")]
-    Learning {
-        /// The node, by name.
-        node: String,
-        /// The reason.
-        source: LearningError,
-    },
+    Learning { node: String, source: LearningError },
     /// A node's preference is not convex, or has contradictory bounds.
     #[error("the problem {} does not hold", .path.display())]
-    Preference {
-        /// The file.
-        path: PathBuf,
-        /// The fault.
-        source: AllocationError,
-    },
+    Preference { path: PathBuf, source: AllocationError },
     /// Budgets contradict each other, or the costs have no least value.
     #[error("the problem {} cannot be solved", .path.display())]
-    Unsolvable {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: AllocationError,
-    },
+    Unsolvable { path: PathBuf, source: AllocationError },
     /// The plan does not link two members of a clique both ways.
     #[error("{}: clique {clique} is none of the plan: {one} and {other} do not hear each other", .path.display())]
-    NotLinked {
-        /// The file.
-        path: PathBuf,
-        /// The clique.
-        clique: String,
-        /// The name of a member.
-        one: String,
-        /// The name of another.
-        other: String,
-    },
+    NotLinked { path: PathBuf, clique: String, one: String, other: String },
     /// The tables of two nodes have different columns.
     #[error("the tables of {first} and {other} do not fit together: {first_columns} against {other_columns}")]
-    Columns {
-        /// The name of a node.
-        first: String,
-        /// The name of another.
-        other: String,
-        /// The columns of the one.
-        first_columns: String,
-        /// The columns of the other.
-        other_columns: String,
-    },
+    Columns { first: String, other: String, first_columns: String, other_columns: String },
     /// The name of a node would be a path as the name of a file.
     #[error("a node called `{name}` cannot have a file of its name")]
-    FileName {
-        /// The name.
-        name: String,
-    },
+    FileName { name: String },
     /// A table cannot be used.
     #[error("the table {} cannot be used", .path.display())]
-    Table {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: TableFileError,
-    },
+    Table { path: PathBuf, source: TableFileError },
     /// The samples of a site do not fit the robust model.
     #[error("the samples of site {node} do not fit")]
-    Samples {
-        /// The name of the site.
-        node: String,
-        /// The reason.
-        source: Box<SampleError>,
-    },
+    Samples { node: String, source: Box<SampleError> },
     /// A table has fewer rows than there are nodes.
     #[error("{rows} rows cannot be dealt out to {nodes} nodes")]
-    TooFewRows {
-        /// Its rows.
-        rows: usize,
-        /// The nodes.
-        nodes: usize,
-    },
+    TooFewRows { rows: usize, nodes: usize },
 }
 
 /// Faults of the file of a table.

@@ -13,6 +13,7 @@ pub(super) const FINEST_TOLERANCE: f64 = 1e-15;
 
 /// Faults of the text of a problem file.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum FileError {
     /// It is not TOML, or has unknown entries.
     #[error(transparent)]
@@ -34,22 +35,10 @@ pub enum FileError {
     Allocation(#[from] AllocationError),
     /// No node has this number.
     #[error("{place}: there is no node {number}: those of the plan are 0 to {last}")]
-    NodeNumber {
-        /// The entry that has it.
-        place: String,
-        /// The number.
-        number: usize,
-        /// The largest number of a node.
-        last: usize,
-    },
+    NodeNumber { place: String, number: usize, last: usize },
     /// No node has this name.
     #[error("{place}: the plan has no node called `{name}`")]
-    NodeName {
-        /// The entry that has it.
-        place: String,
-        /// The name.
-        name: String,
-    },
+    NodeName { place: String, name: String },
     /// A clique names a node twice.
     #[error("clique {0} names a node twice")]
     MemberTwice(String),
@@ -64,65 +53,27 @@ pub enum FileError {
     Coupling(#[from] CouplingError),
     /// A coupling lacks a key, or has one that is not its own.
     #[error("{place}: coupling = \"{coupling}\" {} {key}", if *is_needed { "needs" } else { "has no" })]
-    CouplingKey {
-        /// The clique.
-        place: String,
-        /// The coupling.
-        coupling: &'static str,
-        /// The key.
-        key: &'static str,
-        /// `true` if it is missing.
-        is_needed: bool,
-    },
+    CouplingKey { place: String, coupling: &'static str, key: &'static str, is_needed: bool },
     /// A number of a coupling is not finite, or makes the problem non-convex.
-    #[error("{place}: {key} is {number:?}; give a number up to 1e100 in magnitude, and for weights and distances none below zero")]
-    CouplingNumber {
-        /// The clique.
-        place: String,
-        /// The key.
-        key: &'static str,
-        /// The number.
-        number: f64,
-    },
+    #[error(
+        "{place}: {key} is {number:?}; give a number up to 1e100 in magnitude, and for weights and distances none below zero"
+    )]
+    CouplingNumber { place: String, key: &'static str, number: f64 },
     /// A list has a number for more or fewer components than there are.
     #[error("{place}: {key} has {numbers} numbers: give one for each of {}, or one number for all", components.join(", "))]
-    Components {
-        /// The clique or node.
-        place: String,
-        /// The key.
-        key: &'static str,
-        /// The length of the list.
-        numbers: usize,
-        /// The names of the components.
-        components: Vec<String>,
-    },
+    Components { place: String, key: &'static str, numbers: usize, components: Vec<String> },
     /// A formation has offsets for more or fewer members than it has.
     #[error("{place}: offsets has {offsets} entries: give one for each of its {members} members, in their order")]
-    Offsets {
-        /// The clique.
-        place: String,
-        /// The entries.
-        offsets: usize,
-        /// The members.
-        members: usize,
-    },
+    Offsets { place: String, offsets: usize, members: usize },
     /// A node has no weight on its wish, so that no point of its own is best.
     #[error("{place}: weight is 0; give a positive one, so that its variables have a best place")]
-    NoWeight {
-        /// The node.
-        place: String,
-    },
+    NoWeight { place: String },
     /// A node of a network lasso is linked to no other both ways.
     #[error("the plan links node {0} to no other both ways: make one with mingle plan make --method clique-phi")]
     NoLinkBothWays(String),
     /// A link of a network lasso is none of the plan.
     #[error("[[link]]: the plan does not link {one} and {other} both ways")]
-    NotLinked {
-        /// A node.
-        one: String,
-        /// Another.
-        other: String,
-    },
+    NotLinked { one: String, other: String },
     /// The tolerance is too fine, or not a number below 1.
     #[error("tolerance = {0}: give a number that is at least {FINEST_TOLERANCE:e} and below 1")]
     Tolerance(f64),
@@ -131,12 +82,7 @@ pub enum FileError {
     Robust(#[from] RobustError),
     /// The loss is not known, or not for this kind of problem.
     #[error("loss = \"{name}\": choose one of {known}")]
-    Loss {
-        /// The name.
-        name: String,
-        /// The losses of the kind.
-        known: String,
-    },
+    Loss { name: String, known: String },
     /// A classification lacks two different labels.
     #[error(
         "labels = [\"absent\", \"present\"] has to name the two different labels of the target, as the tables have them"

@@ -10,7 +10,11 @@ use super::{NODE, Problem, ProblemError, ProblemTask, RegressionTask, TableFileE
 
 impl Problem {
     /// The tables of all nodes.
-    pub(super) fn tables(&self, source: &TableSource, read: &ReadTable<'_>) -> Result<Vec<RegressionTable>, ProblemError> {
+    pub(super) fn tables(
+        &self,
+        source: &TableSource,
+        read: &ReadTable<'_>,
+    ) -> Result<Vec<RegressionTable>, ProblemError> {
         let nodes = self.names.len();
         if source.deal {
             let whole = self.table(source, 0, read)?;

@@ -62,7 +62,9 @@ impl Problem {
             ProblemTask::Allocation(_) | ProblemTask::Coupled(_) => {
                 "splitting over cliques, one message to each member an iteration".to_owned()
             }
-            ProblemTask::NetworkLasso(_) => "splitting over links, one message to each neighbour an iteration".to_owned(),
+            ProblemTask::NetworkLasso(_) => {
+                "splitting over links, one message to each neighbour an iteration".to_owned()
+            }
             ProblemTask::Rounds(_) => "rounds with exact means over trees of the plan".to_owned(),
             ProblemTask::Robust(_) => {
                 format!("AD-LPMM with {}, and one row of each site an iteration", communication.agreement.describe())

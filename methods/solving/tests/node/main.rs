@@ -4,8 +4,8 @@
 mod attempts;
 mod certificates;
 mod codec;
-mod coupling;
 mod common_model;
+mod coupling;
 mod failures;
 mod masked_sums;
 mod robust;

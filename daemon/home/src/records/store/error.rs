@@ -10,30 +10,21 @@ use crate::error::{Error, ErrorKind, is_full_disk};
 
 /// The error of writing or reading a record.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the message of each variant names its fields")]
 pub enum StoreError {
     /// The folder or a file in it cannot be used.
     #[error("{doing}")]
     Folder {
-        /// The operation.
         doing: String,
-        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
     /// More slots than a peer may have.
     #[error("{slots} slots are more than the {MAX_SLOTS} a peer may have")]
-    TooManySlots {
-        /// Number of slots wanted.
-        slots: usize,
-    },
+    TooManySlots { slots: usize },
     /// More parameters or links than a record can hold.
     #[error("no record holds {dimension} parameters and {links} links")]
-    TooLong {
-        /// Parameters.
-        dimension: usize,
-        /// Incoming and outgoing links.
-        links: usize,
-    },
+    TooLong { dimension: usize, links: usize },
     /// The disk is too full for the slots.
     #[error("the disk is too full for the records in {}: {slots} slots of {slot_bytes} bytes, of which {missing_bytes} bytes are still missing", path.display())]
     NoSpace {
@@ -59,18 +50,14 @@ pub enum StoreError {
     /// A slot that was sound when the store was opened no longer is.
     #[error("{} has changed while it was read", path.display())]
     Changed {
-        /// The slot.
         path: PathBuf,
-        /// Its present fault.
         #[source]
         error: RecordError,
     },
     /// A record that breaks the rules of the format.
     #[error("record {number} would not be readable")]
     Record {
-        /// Its number.
         number: u64,
-        /// The rule that it breaks.
         #[source]
         error: RecordError,
     },
@@ -80,18 +67,14 @@ pub enum StoreError {
     /// A slot could not be written. The record before is still the durable one.
     #[error("cannot write {}", path.display())]
     Write {
-        /// The slot.
         path: PathBuf,
-        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
     /// A sync failed: it is unknown whether the slot is on the disk. **The process has to end.**
     #[error("cannot make sure that {} is on the disk", path.display())]
     Sync {
-        /// The slot.
         path: PathBuf,
-        /// The error of the operating system.
         #[source]
         error: io::Error,
     },

@@ -172,7 +172,12 @@ impl CliqueEntry {
     }
 
     /// The cliques of the entry: itself, or one for every two of its members.
-    fn cliques(&self, components: &[String], members: &[usize], names: &[String]) -> Result<Vec<CoupledClique>, FileError> {
+    fn cliques(
+        &self,
+        components: &[String],
+        members: &[usize],
+        names: &[String],
+    ) -> Result<Vec<CoupledClique>, FileError> {
         let (cost, constraint) = self.coupled(components, members)?;
         let clique = |name: String, members: BTreeSet<usize>| CoupledClique {
             name,
@@ -225,11 +230,7 @@ impl CliqueEntry {
     fn offsets(&self, components: &[String], members: &[usize], place: &str) -> Result<Vec<Vec<f64>>, FileError> {
         let given = self.offsets.as_deref().unwrap_or_default();
         if given.len() != members.len() {
-            return Err(FileError::Offsets {
-                place: place.to_owned(),
-                offsets: given.len(),
-                members: members.len(),
-            });
+            return Err(FileError::Offsets { place: place.to_owned(), offsets: given.len(), members: members.len() });
         }
         let one = |offset: &Numbers| numbers(place, "offsets", Some(offset), components);
         let offsets = given.iter().map(one).collect::<Result<Vec<_>, _>>()?;
