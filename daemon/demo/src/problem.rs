@@ -49,6 +49,11 @@ pub enum ProblemEvent<'a> {
         /// Time since the first peer was started.
         after: Duration,
     },
+    /// The peers are done, and so many methods are compared with theirs.
+    Comparing {
+        /// The number of methods.
+        methods: usize,
+    },
 }
 
 /// The receiver of these events.

@@ -248,7 +248,7 @@ impl Home {
                 ErrorKind::Refused,
                 format!("another mingle process already runs in {}", self.root.display()),
             )
-            .hint("stop it, or give this peer a home of its own with --home DIR")),
+            .hint("if it is just being stopped, try again in some seconds: mingle status shows what it does. Else stop it, or give this peer a home of its own with --home DIR")),
             Err(TryLockError::Error(error)) => Err(no_lock(&path, &error)),
         }
     }

@@ -63,12 +63,15 @@ fn create(arguments: &InitArgs, json: bool) -> Result {
         );
     }
     out::line(peer);
+    let home = arguments.home.home.as_ref().map_or_else(String::new, |home| format!(" --home {}", home.display()));
     match &arguments.swarm {
         Some(name) => {
-            remark!("founded the swarm {name}; this peer is its operator\nnext: mingle run, and mingle invite");
+            remark!(
+                "founded the swarm {name}; this peer is its operator\nnext: mingle run{home}, and mingle invite{home}"
+            );
         }
         None => remark!(
-            "next: mingle join TICKET; or give this PeerId to whoever makes the plan: mingle plan bind PLAN --peer NODE={peer}"
+            "next: mingle join{home} TICKET; or give this PeerId to whoever makes the plan: mingle plan bind PLAN --peer NODE={peer}"
         ),
     }
     Ok(())

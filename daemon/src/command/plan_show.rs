@@ -174,12 +174,17 @@ fn steps(plan: &Plan) -> Vec<String> {
 /// The load of the busiest node on separate links.
 fn load(plan: &Plan) -> Option<String> {
     let load = plan.round_load(FOUR_BITS)?;
-    let seconds = load.seconds.map_or_else(String::new, |seconds| format!(", {seconds:.3} s"));
+    let seconds = load.seconds.map_or_else(String::new, |seconds| format!(", {}", short_time(seconds)));
     Some(format!(
         "load       {:.2} payloads of {:.2} of the model's bytes one after the other in a round{seconds}; the busiest node \
          carries {:.2} times the mean of a period",
         load.busiest_payloads, load.payload_share, load.heaviest_share
     ))
+}
+
+/// A time in seconds, or in milliseconds where it is short.
+fn short_time(seconds: f64) -> String {
+    if seconds < 0.1 { format!("{:.3} ms", 1e3 * seconds) } else { format!("{seconds:.3} s") }
 }
 
 /// The forecast from link measurements, if the plan has them.
@@ -190,10 +195,11 @@ fn network(plan: &Plan) -> Option<String> {
     let slowest = plan.network()?.slowest_link(plan.steps(), plan.medium())?;
     let name = |node: usize| &plan.base().names()[node];
     Some(format!(
-        "network    {seconds:.3} s and up to {bytes} bytes per node in a period; slowest link {} -> {} with {:.3} s",
+        "network    {} and up to {bytes} bytes per node in a period; slowest link {} -> {} with {}",
+        short_time(seconds),
         name(slowest.from),
         name(slowest.to),
-        slowest.seconds
+        short_time(slowest.seconds)
     ))
 }
 

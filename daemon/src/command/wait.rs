@@ -82,16 +82,20 @@ async fn watch(home: &Home, condition: WaitCondition, seen: &mut Option<ReachedS
             return reached;
         }
         if absent_since.take_if(|since| since.elapsed() > REPORT_ABSENCE).is_some() {
-            report_absence(home);
+            report_absence(home, arguments.timeout);
         }
         tokio::time::sleep(RETRY).await;
     }
 }
 
 /// Reports that no peer runs in the home, and how its last run ended.
-fn report_absence(home: &Home) {
+fn report_absence(home: &Home, timeout: Duration) {
     let last = LastRun::of(home).map(|last| format!(": {}", last.end)).unwrap_or_default();
-    out::remark(format_args!("waiting    no peer runs in {}{last}", home.root().display()));
+    let span = mingle_peer::units::time_span(timeout.as_secs_f64());
+    out::remark(format_args!(
+        "waiting    no peer runs in {}{last}; for up to {span}: look whether mingle run failed",
+        home.root().display()
+    ));
 }
 
 fn holds(condition: WaitCondition, status: &Status) -> bool {

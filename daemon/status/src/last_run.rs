@@ -23,11 +23,16 @@ pub struct LastRun {
 impl LastRun {
     /// The last run in a home where no peer runs; `None` if there was none, or its events cannot be read.
     pub fn of(home: &Home) -> Option<Self> {
-        let event = last_event_of_peer(&home.events())?;
+        let events = newest_events(&home.events())?;
+        let event = last_event_of_peer(&events)?;
         let model = home.model().display().to_string();
         let goes_on = "start it again with the same command, such as mingle run: it goes on where it was".to_owned();
         let judge = format!("mingle eval {model} judges its model; mingle run --fresh trains anew");
         let (end, hint) = match event {
+            Event::Done { round, .. } | Event::Finished { round, .. } if was_planned_out(&events) => (
+                format!("is over after round {round}: a newer plan does not name it any more"),
+                "the operator of the swarm decides: a plan with this peer brings it back".to_owned(),
+            ),
             Event::Done { round, skipped, metrics, metrics_of, .. } => {
                 let skipped = if skipped > 0 { format!(", {skipped} of these rounds skipped") } else { String::new() };
                 let of = metrics_of.map(|of| of.to_string()).unwrap_or_default();
@@ -62,19 +67,27 @@ impl LastRun {
     }
 }
 
-/// The last event in a file of which a whole line can be read. Warnings and lines of a training script may come after the
-/// end of the run, and count only where nothing else is near.
-fn last_event_of_peer(path: &Path) -> Option<Event> {
+/// The last event that the peer itself caused, else the last one.
+fn last_event_of_peer(events: &[Event]) -> Option<Event> {
+    let is_of_peer = |event: &&Event| !matches!(event, Event::TrainerSaid { .. } | Event::Warning { .. });
+    events.iter().rev().find(is_of_peer).or(events.last()).cloned()
+}
+
+/// Returns `true` if the last process was left out by a newer plan.
+fn was_planned_out(events: &[Event]) -> bool {
+    let newest = events.iter().rev().take_while(|event| !matches!(event, Event::Started { .. }));
+    newest.into_iter().any(|event| matches!(event, Event::PlannedOut { .. }))
+}
+
+/// The newest events in a file, in their order.
+fn newest_events(path: &Path) -> Option<Vec<Event>> {
     let mut file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(END_BYTES))).ok()?;
     let mut bytes = Vec::new();
     file.take(END_BYTES).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
-    let event = |line: &str| serde_json::from_str::<EventLine>(line).ok().map(|line| line.event);
-    let latest_first = || text.lines().rev().filter_map(event);
-    let is_of_peer = |event: &Event| !matches!(event, Event::TrainerSaid { .. } | Event::Warning { .. });
-    latest_first().find(is_of_peer).or_else(|| latest_first().next())
+    Some(text.lines().filter_map(|line| Some(serde_json::from_str::<EventLine>(line).ok()?.event)).collect())
 }
 
 #[cfg(test)]
@@ -114,5 +127,10 @@ mod tests {
         assert!(ended(&[joined, line.clone(), warning]).unwrap().end.ends_with("was cut off"));
         assert!(ended(&vec![line; 2_000]).unwrap().end.ends_with("was cut off"), "a script that prints much");
         assert_eq!(ended(&[]), None);
+        let done = Event::Finished { round: 9, left: false };
+        let out = ended(&[Event::PlannedOut { counter: 2 }, done.clone()]).unwrap();
+        assert!(out.end.contains("a newer plan does not name it") && out.hint.contains("the operator"), "{out:?}");
+        let started = Event::Started { version: String::new() };
+        assert!(!ended(&[Event::PlannedOut { counter: 2 }, started, done]).unwrap().end.contains("plan"));
     }
 }

@@ -98,7 +98,9 @@ fn trainer(TrainerStatus { attached }: &TrainerStatus) -> String {
 /// The pending peers that wait with a peer without a plan.
 fn waiting_for_plan(invited: usize) -> String {
     match invited {
-        0 => "nobody with an invitation is here yet: the operator lets others in with `mingle invite`".to_owned(),
+        0 => "no other peer with an invitation is here yet: at the operator, `mingle invite` lets others in and `mingle plan apply` makes \
+              the plan"
+            .to_owned(),
         1 => "1 peer with an invitation waits here too, for `mingle plan apply`".to_owned(),
         _ => format!("{invited} peers with an invitation wait here too, for `mingle plan apply`"),
     }

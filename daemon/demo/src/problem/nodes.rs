@@ -157,7 +157,7 @@ impl NodesReport {
             text += &format!("{client:<12}{nodes:>7}{:>11}{}\n", number(*homophily), cells(accuracy));
         }
         text += &format!("{:<12}{:>7}{:>11}{}\n\n", "mean", "", "", cells(&means));
-        text + &verdict(ways, &means)
+        text + &self.report.verdict(ways, JUDGED)
     }
 }
 
@@ -167,34 +167,4 @@ fn cells(values: &[Option<f64>]) -> String {
 
 fn number(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"))
-}
-
-/// The sentence on sharing: what it gained or lost, by these means of each way; the first way is that of learning alone.
-fn verdict(ways: &[Way], means: &[Option<f64>]) -> String {
-    let shared = ways.iter().zip(means).skip(1).filter_map(|(way, mean)| Some((way.name, (*mean)?)));
-    let best = shared.reduce(|best, next| if next.1 > best.1 { next } else { best });
-    match (means.first().copied().flatten(), best) {
-        (Some(alone), Some((name, best))) if best > alone => {
-            format!("{name} is {:.4} above learning alone; with one seed that may be chance.", best - alone)
-        }
-        (Some(alone), Some((name, best))) => {
-            format!("Nothing beats learning alone here: the next best, {name}, is {:.4} below it.", alone - best)
-        }
-        _ => "Some way could not be judged: no client has test nodes.".to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_said_of_sharing_is_what_was_measured() {
-        let ways = ["alone", "FedAvg", "angle"].map(|name| Way { name, lines: "" });
-        let verdict = |means: [Option<f64>; 3]| super::verdict(&ways, &means);
-        assert!(verdict([Some(0.5), Some(0.25), Some(0.375)]).contains("angle, is 0.1250 below"));
-        assert!(verdict([Some(0.5), Some(0.5), Some(0.25)]).contains("FedAvg, is 0.0000 below"));
-        assert!(verdict([Some(0.5), Some(0.75), Some(0.25)]).contains("FedAvg is 0.2500 above"));
-        assert!(verdict([None, Some(0.5), None]).contains("could not be judged"));
-    }
 }

@@ -15,7 +15,7 @@ use mingle_plot::{Horizontal, LineWeight, Panel, Scale, Series, line_chart};
 use mingle_solving::{Learned, Problem, RoundRecord, RoundTask};
 use serde::Serialize;
 
-use super::{FinishedPeers, ProgressReport, Swarm, Tell};
+use super::{FinishedPeers, ProblemEvent, ProgressReport, Swarm, Tell};
 use crate::options::PeerProgram;
 use crate::output::Output;
 use crate::plan::bind_to_new_homes;
@@ -50,7 +50,8 @@ pub(super) struct RoundDemo {
     pub(super) files: Vec<(String, String)>,
     pub(super) lines: String,
     pub(super) rounds: u64,
-    /// The methods. The last one is that of the peers; all are run in this process as well.
+    /// The methods. The last one is that of the peers. All are run in this process as well; that of the peers is not where
+    /// noise is drawn anew.
     pub(super) ways: &'static [Way],
     /// The yardstick for the results of the peers.
     pub(super) comparison: Comparison,
@@ -76,7 +77,7 @@ pub struct RoundsReport {
     pub compared_with: &'static str,
     /// The result of each peer.
     pub learned: Vec<Learned>,
-    /// The results of each method in one process.
+    /// The results of each method: in one process, or those of the peers where noise is drawn anew.
     #[serde(skip)]
     pub(super) in_one_process: Vec<Vec<Learned>>,
 }
@@ -120,6 +121,7 @@ impl RoundDemo {
         plan::write(&plan, &output.plan())?;
         let progress = ProgressReport { tell, metrics: self.metrics, each: self.rounds.div_ceil(MOST_TOLD) };
         let ended = Swarm::run(output, progress, &homes, program, stop).await?;
+        tell(&ProblemEvent::Comparing { methods: self.ways.len() });
         let report = self.report(&plan, &homes, output, &ended)?;
         output.write("curves.svg", self.curves(&title, &report.in_one_process).as_bytes())?;
         Ok((homes, report))
@@ -127,8 +129,12 @@ impl RoundDemo {
 
     fn report(&self, plan: &Plan, homes: &[Home], output: &Output, ended: &FinishedPeers) -> Result<RoundsReport> {
         let learned = homes.iter().map(read).collect::<Result<Vec<Learned>>>()?;
-        let in_one_process = self.ways.iter().map(|way| self.in_one_process(plan, way, output));
-        let in_one_process = in_one_process.collect::<Result<Vec<Vec<Learned>>>>()?;
+        let of_peers = self.ways.len().saturating_sub(1);
+        let results = |(at, way): (usize, &Way)| match self.comparison {
+            Comparison::AmongPeers(_) if at == of_peers => Ok(learned.clone()),
+            _ => self.in_one_process(plan, way, output),
+        };
+        let in_one_process = self.ways.iter().enumerate().map(results).collect::<Result<Vec<Vec<Learned>>>>()?;
         let different = match (self.comparison, in_one_process.last()) {
             (Comparison::AmongPeers(file), _) => unlike_the_first(plan, homes, file)?,
             (Comparison::OneProcess, Some(expected)) => unlike_expected(plan, homes, &learned, expected)?,
@@ -206,6 +212,22 @@ impl RoundsReport {
         [head].into_iter().chain(ways.iter().map(of_way)).collect::<Vec<String>>().join("\n")
     }
 
+    /// The sentence on sharing: what it gained or lost in this metric; the first method is learning alone.
+    pub fn verdict(&self, ways: &[Way], metric: &str) -> String {
+        let means: Vec<Option<f64>> = ways.iter().map(|way| self.mean(way.name, metric)).collect();
+        let shared = ways.iter().zip(&means).skip(1).filter_map(|(way, mean)| Some((way.name, (*mean)?)));
+        let best = shared.reduce(|best, next| if next.1 > best.1 { next } else { best });
+        match (means.first().copied().flatten(), best) {
+            (Some(alone), Some((name, best))) if best > alone => {
+                format!("{name} is {:.4} above learning alone; with one seed that may be chance.", best - alone)
+            }
+            (Some(alone), Some((name, best))) => {
+                format!("Nothing beats learning alone here: the next best, {name}, is {:.4} below it.", alone - best)
+            }
+            _ => format!("Some way could not be judged: it has no {metric}."),
+        }
+    }
+
     /// The time, and whether the results are those that they are compared with, in a line.
     pub fn end(&self) -> String {
         let memory = |bytes| format!(", up to {:.0} MB of memory each", units::megabytes(bytes));
@@ -280,4 +302,35 @@ fn is_same(own: &Learned, home: &Home, expected: &Learned) -> Result<bool> {
 fn means(learned: &Learned) -> BTreeMap<String, f64> {
     let values = learned.best().map(|best| best.mean.clone()).unwrap_or_default();
     learned.metrics.iter().zip(values).filter_map(|(name, value)| Some((name.clone(), value?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_sharing_is_what_was_measured() {
+        let ways = ["alone", "FedAvg", "angle"].map(|name| Way { name, lines: "" });
+        let verdict = |means: [Option<f64>; 3]| {
+            let method = |(way, mean): (&Way, Option<f64>)| {
+                (way.name.to_owned(), mean.map(|mean| ("ndcg".to_owned(), mean)).into_iter().collect())
+            };
+            let report = RoundsReport {
+                schema: "test",
+                peers: 1,
+                seconds: 0.0,
+                peak_resident_bytes: None,
+                methods: ways.iter().zip(means).map(method).collect(),
+                different: Vec::new(),
+                compared_with: "",
+                learned: Vec::new(),
+                in_one_process: Vec::new(),
+            };
+            report.verdict(&ways, "ndcg")
+        };
+        assert!(verdict([Some(0.5), Some(0.25), Some(0.375)]).contains("angle, is 0.1250 below"));
+        assert!(verdict([Some(0.5), Some(0.5), Some(0.25)]).contains("FedAvg, is 0.0000 below"));
+        assert!(verdict([Some(0.5), Some(0.75), Some(0.25)]).contains("FedAvg is 0.2500 above"));
+        assert!(verdict([None, Some(0.5), None]).contains("could not be judged"));
+    }
 }

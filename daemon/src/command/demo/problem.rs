@@ -48,6 +48,9 @@ fn tell(event: &ProblemEvent<'_>, json: bool) {
             let cells: Vec<String> = metrics.iter().map(cell).collect();
             out::line(format!("round {round:>4}{}   {:.1} s", cells.concat(), after.as_secs_f64()));
         }
+        ProblemEvent::Comparing { methods } => {
+            out::line(format!("the peers are done; comparing {methods} methods in this process ..."));
+        }
         ProblemEvent::Iterated { iteration, residual, gap, after } => {
             let seconds = after.as_secs_f64();
             let gap = gap.map_or_else(String::new, |gap| format!("   gap {gap:.1e}"));

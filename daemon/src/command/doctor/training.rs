@@ -53,8 +53,13 @@ pub(super) fn data(training: &TrainingOptions) -> (Option<Task>, Vec<Check>) {
             let remarks = parts.remarks().iter().map(|remark| Check::ok("data", remark));
             (Some(task), std::iter::once(Check::ok("data", finding)).chain(remarks).collect())
         }
-        Err(failure) => {
-            (None, vec![Check::fail("data", format!("{failure:#}"), "name others with --data and --model")])
-        }
+        Err(failure) => (
+            None,
+            vec![Check::fail(
+                "data",
+                format!("{failure:#}"),
+                failure.next_step().unwrap_or("repair that, or name others with --data and --model"),
+            )],
+        ),
     }
 }

@@ -14,7 +14,10 @@ pub(super) fn execute(options: &ProblemOptions, json: bool) -> Result {
 }
 
 fn print(report: &RoundsReport, demo: &RecommendationDemo) -> Result {
-    out::line(format!("\n{}\n\n{}", report.means_table(demo.ways(), &METRICS[1..6]), report.end()));
+    let (ways, judged) = (demo.ways(), "ndcg@20");
+    out::line(format!("\n{}\n\n{}", report.means_table(ways, &METRICS[1..6]), report.verdict(ways, judged)));
+    out::line("Each shop's model is that of its best round on interactions held out for that.");
+    out::line(report.end());
     let recommender = demo.recommender()?;
     let folder = demo.output().root().display();
     out::line(format!(
