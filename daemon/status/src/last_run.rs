@@ -67,7 +67,8 @@ impl LastRun {
     }
 }
 
-/// The last event that the peer itself caused, else the last one.
+/// The last event. Warnings and lines of a training script may come after the end of the run, and count only where
+/// nothing else is there.
 fn last_event_of_peer(events: &[Event]) -> Option<Event> {
     let is_of_peer = |event: &&Event| !matches!(event, Event::TrainerSaid { .. } | Event::Warning { .. });
     events.iter().rev().find(is_of_peer).or(events.last()).cloned()
@@ -130,7 +131,7 @@ mod tests {
         let done = Event::Finished { round: 9, left: false };
         let out = ended(&[Event::PlannedOut { counter: 2 }, done.clone()]).unwrap();
         assert!(out.end.contains("a newer plan does not name it") && out.hint.contains("the operator"), "{out:?}");
-        let started = Event::Started { version: String::new() };
+        let started = Event::Started { unix_s: 0, version: String::new() };
         assert!(!ended(&[Event::PlannedOut { counter: 2 }, started, done]).unwrap().end.contains("plan"));
     }
 }

@@ -79,12 +79,17 @@ fn timelines_show_what_every_peer_did_when() {
 #[test]
 fn the_same_seed_gives_every_peer_the_same_model_to_the_bit() {
     let folder = tempfile::tempdir().unwrap();
-    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
-    let arguments = ["--peers", "3", "--rounds", "12", "--seed", "5"];
-    demo(&first, &arguments);
-    demo(&second, &arguments);
-    for node in 0..3 {
-        assert!(parameters(&first, node) == parameters(&second, node), "node {node}");
+    // The usual plan, in which credit binds, and four bits against references.
+    for method in [&[][..], &["--method", "exact-average"]] {
+        let run = |at: usize| {
+            let root = folder.path().join(format!("{}-{at}", method.len()));
+            demo(&root, &[&["--rounds", "12", "--seed", "5", "--no-comparison"], method].concat());
+            root
+        };
+        let (first, second) = (run(1), run(2));
+        for node in 0..8 {
+            assert!(parameters(&first, node) == parameters(&second, node), "{method:?}, node {node}");
+        }
     }
 }
 
