@@ -4,7 +4,8 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use mingle_protocol::collective::{
-    Average, Collective, CollectiveSequence, Extreme, Extremum, Frame, MessageEncoding, ReliableChannel, SizeLimits,
+    Collective, CollectiveSequence, Extreme, Extremum, Frame, MessageEncoding, ReliableChannel, SizeLimits,
+    TrackingAverage,
 };
 use mingle_protocol::{Mass, NodeId, Schedule, Step};
 
@@ -28,7 +29,7 @@ pub fn check(input: &[u8]) {
     let (me, values) = (NodeId(1), [1.0, -1.0]);
     match kind % 3 {
         0 => {
-            let node = deliver(Average::new(plan, me, &values, 2).expect("a node"), bytes);
+            let node = deliver(TrackingAverage::new(plan, me, &values, 2).expect("a node"), bytes);
             assert!(node.sum().iter().all(|value| value.is_finite()));
             assert!(node.mass() <= Mass::from_units(u64::from(NODES) * Mass::ONE.units()));
         }

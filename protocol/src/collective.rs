@@ -1,12 +1,11 @@
 //! Averages, sums and extrema over the planned links: building blocks of algorithms other than push-sum SGD.
 //!
-//! Seven collectives, each a small state machine without clock, network or threads. None of them needs a server, or more
+//! Six collectives, each a small state machine without clock, network or threads. None of them needs a server, or more
 //! than the plan's own links.
 //!
 //! | Need | Collective | Result |
 //! | --- | --- | --- |
-//! | one mean of vectors | [`Average`] | within an error that shrinks with the rounds |
-//! | means inside an algorithm that converges | [`TrackingAverage`] | exact in the limit, for any number of rounds |
+//! | means of vectors, while these settle | [`TrackingAverage`] | exact in the limit, for any number of rounds |
 //! | the largest or smallest number, and whose | [`Extremum`] | the same bits everywhere |
 //! | the sum or largest of vectors, exactly | [`AllReduce`] | the same bits everywhere |
 //! | the sum of integers, modulo 2^64 or 2^128 | [`ModularSum`] | the same bits everywhere |
@@ -28,13 +27,14 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use mingle_protocol::collective::{Average, Collective};
+//! use mingle_protocol::collective::{Collective, TrackingAverage};
 //! use mingle_protocol::{NodeId, Schedule, Step};
 //!
 //! let (a, b) = (NodeId(0), NodeId(1));
 //! let step = Step { keep: vec![0.5, 0.5], links: vec![(a, b, 0.5), (b, a, 0.5)] };
 //! let plan = Arc::new(Schedule::new(2, &[step], 0)?);
-//! let mut nodes = [Average::new(Arc::clone(&plan), a, &[0.0], 1)?, Average::new(plan, b, &[8.0], 1)?];
+//! let node = |id, value| TrackingAverage::new(Arc::clone(&plan), id, &[value], 1);
+//! let mut nodes = [node(a, 0.0)?, node(b, 8.0)?];
 //! while !nodes.iter().all(Collective::is_complete) {
 //!     for from in [a, b] {
 //!         while let Some((to, message)) = nodes[from.index()].poll() {
@@ -42,12 +42,11 @@
 //!         }
 //!     }
 //! }
-//! assert_eq!(nodes.map(|node| node.result().unwrap()), [vec![4.0], vec![4.0]]);
+//! assert!(nodes.iter().all(|node| node.result() == Some(&[4.0][..])));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod all_reduce;
-mod average;
 mod exchange;
 mod extremum;
 mod fault;
@@ -62,7 +61,6 @@ mod trees;
 mod wire;
 
 pub use all_reduce::{AllReduce, Partial, Reduction};
-pub use average::Average;
 pub use exchange::{Exchange, ExchangeMessage};
 pub use extremum::{Extreme, Extremum, FloodValue};
 pub use fault::{CollectiveError, CollectiveFault, LARGEST_INPUT};
