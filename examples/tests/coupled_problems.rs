@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use mingle_planner::{DesignOptions, Medium, Method, Plan, Topology, design};
-use mingle_protocol::collective::{Average, Collective, TrackingAverage, tracking_rounds};
+use mingle_protocol::collective::{Collective, TrackingAverage, tracking_rounds};
 use mingle_protocol::{NodeId, Schedule, Step};
 use mingle_solver::experiments::SharedModel;
 use mingle_solver::{AverageNode, Mixing, NidsNode, SolverNode, solve};
@@ -75,22 +75,22 @@ fn run<C: Collective>(nodes: &mut [C]) {
 }
 
 #[test]
-fn a_tracking_average_solves_over_directed_plans_where_plain_averages_of_as_many_rounds_stay_off() {
+fn a_tracking_average_solves_over_directed_plans_where_averages_begun_anew_with_as_many_rounds_stay_off() {
     for seed in [1, 2, 3] {
         let topology = Topology::generate(&format!("rg:n=16,r=0.45,seed={seed}")).unwrap();
         let plan = plan(&topology, Method::NguyenHe, Medium::Broadcast);
         let (schedule, rounds) = (schedule(&plan), tracking_rounds(plan.forecast().lambda_2.unwrap()).unwrap());
         let problem = SharedModel::random(16, 6, 0.3, 1e-2, seed);
         let least = problem.least();
+        let new = |(node, value): (usize, &Vec<f64>)| {
+            TrackingAverage::new(Arc::clone(&schedule), NodeId(node as u32), value, rounds).unwrap()
+        };
         let start = || problem.terms().map(|terms| AverageNode::new(terms, problem.step())).collect::<Vec<_>>();
 
         let (mut nodes, mut averages) = (start(), Vec::<TrackingAverage>::new());
         for _ in 0..200 {
             solve::iteration(&mut nodes, |messages| {
                 if averages.is_empty() {
-                    let new = |(node, value): (usize, &Vec<f64>)| {
-                        TrackingAverage::new(Arc::clone(&schedule), NodeId(node as u32), value, rounds).unwrap()
-                    };
                     averages = messages.iter().enumerate().map(new).collect();
                 } else {
                     averages.iter_mut().zip(&messages).for_each(|(node, value)| node.begin(value).unwrap());
@@ -104,16 +104,13 @@ fn a_tracking_average_solves_over_directed_plans_where_plain_averages_of_as_many
         let mut nodes = start();
         for _ in 0..200 {
             solve::iteration(&mut nodes, |messages| {
-                let new = |(node, value): (usize, &Vec<f64>)| {
-                    Average::new(Arc::clone(&schedule), NodeId(node as u32), value, rounds).unwrap()
-                };
-                let mut averages: Vec<Average> = messages.iter().enumerate().map(new).collect();
+                let mut averages: Vec<TrackingAverage> = messages.iter().enumerate().map(new).collect();
                 run(&mut averages);
                 averages.iter().map(|node| node.result().unwrap().to_vec()).collect()
             });
         }
-        let plain = problem.error(least, nodes.iter().map(SolverNode::solution));
-        println!("seed {seed}, {rounds} rounds an iteration: {tracked:.1e} tracked, {plain:.1e} plain");
-        assert!(tracked < 1e-10 && plain > 1e-4, "seed {seed}: {tracked} {plain}");
+        let anew = problem.error(least, nodes.iter().map(SolverNode::solution));
+        println!("seed {seed}, {rounds} rounds an iteration: {tracked:.1e} tracked, {anew:.1e} anew");
+        assert!(tracked < 1e-10 && anew > 1e-4, "seed {seed}: {tracked} {anew}");
     }
 }

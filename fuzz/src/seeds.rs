@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use mingle_planner::plan::{PlanDraft, StepDraft};
 use mingle_planner::{DesignOptions, Medium, Method, Parameter, Plan, Topology, WeightedLink, design};
 use mingle_protocol::collective::{
-    ExchangeMessage, FloodValue, Frame, MessageEncoding, ModularPartial, NewRows, OperationMessage, SequenceMessage,
-    Share, TableRow,
+    ExchangeMessage, FloodValue, Frame, MessageEncoding, ModularPartial, OperationMessage, SequenceMessage, Share,
 };
 use mingle_protocol::wire::encode;
 use mingle_protocol::{
@@ -172,16 +171,13 @@ pub fn collective() -> Vec<Seed<Vec<u8>>> {
     let exchanged = second(OperationMessage::Exchange(ExchangeMessage { values: [1.0, 4.0].into() }));
     let partial = ModularPartial { is_whole: false, words: vec![1, u64::MAX] };
     let masked = second(OperationMessage::ModularPartial(partial));
-    let row = |id, payload: &[u8]| TableRow { id: NodeId(id), version: 300, payload: payload.into() };
-    let rows = NewRows(vec![row(0, b"three"), row(2, b"")]);
     vec![
         ("share", input(0, Frame { acknowledged: 0, message: Some((1, share)) }.encode())),
         ("best", input(1, Frame { acknowledged: 0, message: Some((1, best)) }.encode())),
-        ("rows", input(3, Frame { acknowledged: 0, message: Some((1, rows)) }.encode())),
         ("turn", input(2, Frame { acknowledged: 0, message: Some((1, shared)) }.encode())),
         ("later turn", input(2, Frame { acknowledged: 0, message: Some((1, exchanged)) }.encode())),
         ("masked turn", input(2, Frame { acknowledged: 0, message: Some((1, masked)) }.encode())),
-        ("acknowledgement", input(3, Frame::<NewRows> { acknowledged: 0, message: None }.encode())),
+        ("acknowledgement", input(2, Frame::<SequenceMessage> { acknowledged: 0, message: None }.encode())),
     ]
 }
 

@@ -1,19 +1,16 @@
-//! Averages, tables and extrema over the planned links: building blocks of algorithms other than push-sum SGD.
+//! Averages, sums and extrema over the planned links: building blocks of algorithms other than push-sum SGD.
 //!
-//! Eight collectives, each a small state machine without clock, network or threads. None of them needs a server, or more
+//! Six collectives, each a small state machine without clock, network or threads. None of them needs a server, or more
 //! than the plan's own links.
 //!
 //! | Need | Collective | Result |
 //! | --- | --- | --- |
-//! | one mean of vectors | [`Average`] | within an error that shrinks with the rounds |
-//! | means inside an algorithm that converges | [`TrackingAverage`] | exact in the limit, for any number of rounds |
-//! | a small row from every node | [`ReplicatedTable`] | the same bits everywhere |
+//! | means of vectors, while these settle | [`TrackingAverage`] | exact in the limit, for any number of rounds |
 //! | the largest or smallest number, and whose | [`Extremum`] | the same bits everywhere |
 //! | the sum or largest of vectors, exactly | [`AllReduce`] | the same bits everywhere |
 //! | the sum of integers, modulo 2^64 or 2^128 | [`ModularSum`] | the same bits everywhere |
 //! | a vector from each neighbour | [`Exchange`] | as each sent it |
 //! | vectors of chosen nodes, near or far | `Pull` | as each sent it |
-//! | a state that all compute alike | [`Replicated`] on a [`ReplicatedTable`] | the same bits everywhere |
 //!
 //! A [`CollectiveSequence`] runs one after the other over the same links, as a distributed algorithm needs them.
 //!
@@ -26,17 +23,18 @@
 //! messages arrive: contributions are put in the order of the nodes' ids before they are added.
 //!
 //! **Never decide by an average.** Two nodes' averages differ in their last bits. A decision or a seed that all must
-//! share comes from a [`ReplicatedTable`], from which each computes it alone.
+//! share comes from an [`Extremum`] or an [`AllReduce`].
 //!
 //! ```
 //! use std::sync::Arc;
-//! use mingle_protocol::collective::{Average, Collective};
+//! use mingle_protocol::collective::{Collective, TrackingAverage};
 //! use mingle_protocol::{NodeId, Schedule, Step};
 //!
 //! let (a, b) = (NodeId(0), NodeId(1));
 //! let step = Step { keep: vec![0.5, 0.5], links: vec![(a, b, 0.5), (b, a, 0.5)] };
 //! let plan = Arc::new(Schedule::new(2, &[step], 0)?);
-//! let mut nodes = [Average::new(Arc::clone(&plan), a, &[0.0], 1)?, Average::new(plan, b, &[8.0], 1)?];
+//! let node = |id, value| TrackingAverage::new(Arc::clone(&plan), id, &[value], 1);
+//! let mut nodes = [node(a, 0.0)?, node(b, 8.0)?];
 //! while !nodes.iter().all(Collective::is_complete) {
 //!     for from in [a, b] {
 //!         while let Some((to, message)) = nodes[from.index()].poll() {
@@ -44,12 +42,11 @@
 //!         }
 //!     }
 //! }
-//! assert_eq!(nodes.map(|node| node.result().unwrap()), [vec![4.0], vec![4.0]]);
+//! assert!(nodes.iter().all(|node| node.result() == Some(&[4.0][..])));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod all_reduce;
-mod average;
 mod exchange;
 mod extremum;
 mod fault;
@@ -57,27 +54,22 @@ mod mixing;
 mod modular_sum;
 mod pull;
 mod reliable_channel;
-mod replicated;
 mod rounds;
 mod sequence;
-mod table;
 mod tracking_average;
 mod trees;
 mod wire;
 
 pub use all_reduce::{AllReduce, Partial, Reduction};
-pub use average::Average;
 pub use exchange::{Exchange, ExchangeMessage};
 pub use extremum::{Extreme, Extremum, FloodValue};
-pub use fault::{CollectiveError, CollectiveFault, LARGEST_INPUT, MAX_ROW_BYTES};
+pub use fault::{CollectiveError, CollectiveFault, LARGEST_INPUT};
 pub use mixing::Share;
 pub use modular_sum::{ModularPartial, ModularSum, Modulus};
 pub use pull::{Pull, PullMessage, PullRoutes};
 pub use reliable_channel::{Frame, ReliableChannel};
-pub use replicated::Replicated;
 pub use rounds::{TRACKING_CONTRACTION, diameter, rounds_to_contract, tracking_rounds};
 pub use sequence::{CollectiveSequence, OperationMessage, SequenceMessage};
-pub use table::{MAX_ROWS_BYTES, NewRows, ReplicatedTable, TableRow};
 pub use tracking_average::TrackingAverage;
 pub use trees::Trees;
 pub use wire::{MessageEncoding, MessageError, SizeLimits};

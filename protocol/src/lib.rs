@@ -16,7 +16,7 @@
 //! | [`NodeConfig`], [`Node`] | the state machine |
 //! | [`Input`], [`Effect`], [`NodeEvent`] | its interface |
 //! | [`wire`] | messages as bytes |
-//! | [`collective`] | averages, tables and extrema for other algorithms |
+//! | [`collective`] | averages, sums and extrema for other algorithms |
 //! | [`LedgerSummary`], [`audit`] | the books |
 //! | `sim` (feature `sim`) | many nodes in one thread, on virtual time, with faults |
 

@@ -184,7 +184,7 @@ impl Collective for Extremum {
             return Err(CollectiveFault::NotFinite);
         }
         if best.values.iter().any(|(_, owner)| owner.index() >= nodes) {
-            return Err(CollectiveFault::NotItsRow);
+            return Err(CollectiveFault::UnknownOwner);
         }
         inbox.next_round += 1;
         inbox.waiting.push_back(best);

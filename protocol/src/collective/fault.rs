@@ -7,8 +7,6 @@ use crate::schedule::NodeId;
 
 /// Largest magnitude of an input. With as many nodes as a plan can have, sums stay far from the end of f64.
 pub const LARGEST_INPUT: f64 = 1e290;
-/// Longest payload of a row. Rows are for statistics and coupling variables, not for models.
-pub const MAX_ROW_BYTES: usize = 32 * 1024;
 
 /// A reason why a collective cannot be made or go on as asked.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -44,12 +42,6 @@ pub enum CollectiveError {
     /// The next input came before the result of the one before.
     #[error("iteration {iteration} is not complete; begin the next one after its result")]
     NotComplete { iteration: u64 },
-    /// A row that is too long.
-    #[error("a row of {bytes} bytes is too long; rows have up to {MAX_ROW_BYTES}")]
-    RowTooLong { bytes: usize },
-    /// A version out of order.
-    #[error("version {version} cannot follow version {latest}; versions of a row rise")]
-    Version { version: u64, latest: u64 },
     /// No averaging matrix has this second eigenvalue.
     #[error("{value} is no second eigenvalue of a plan that mixes; it has to be at least 0 and less than 1")]
     SecondEigenvalue { value: f64 },
@@ -80,15 +72,9 @@ pub enum CollectiveFault {
     /// More mass than there is.
     #[error("the message carries more mass than there is")]
     ImpossibleMass,
-    /// A row of a node that does not exist, or a row of this node that it never made.
-    #[error("a row belongs to a node that does not exist or did not make it")]
-    NotItsRow,
-    /// Two rows of one node and version that differ.
-    #[error("a row differs from the one of the same node and version that is here")]
-    Contradiction,
-    /// A row, or a list of them, beyond its limit.
-    #[error("a row or the number of rows is beyond the limit")]
-    TooLong,
+    /// A value whose owner does not exist.
+    #[error("a value belongs to a node that does not exist")]
+    UnknownOwner,
     /// A message of another collective than the one that is under way.
     #[error("the message belongs to another collective than the one of its operation")]
     OtherCollective,

@@ -1,4 +1,4 @@
-//! Rounds of push-sum in f64, in lockstep: the engine of both averages.
+//! Rounds of push-sum in f64, in lockstep: the engine of a tracking average.
 //!
 //! ```text
 //!   one round   s' = A s,  w' = A w       A column-stochastic: the schedule's step

@@ -13,9 +13,13 @@ use crate::schedule::{NodeId, Schedule};
 
 /// One node's part in computing a sequence of means.
 ///
+/// The first result is that of push-sum without memory (Kempe, Dobra, Gehrke, FOCS 2003). Its error is at most
+/// `C λ₂^R max_j |v_j - mean|`, with C about 1 / min_i w_i. On a plan that averages exactly within R rounds (one-peer
+/// exponential with 2^R nodes) it is the mean up to the rounding of f64.
+///
 /// The sum of all s is the sum of the latest inputs after every injection. So if the inputs converge, every result
-/// converges to the exact mean of their limits, for any R >= 1: the error of an [`Average`](super::Average) with the
-/// same R would stay. The algorithm around it must tolerate the delay: λ₂^R <= 0.3 is the default
+/// converges to the exact mean of their limits, for any R >= 1: where an average is begun anew for every input, the
+/// error of its first result stays. The algorithm around it must tolerate the delay: λ₂^R <= 0.3 is the default
 /// ([`tracking_rounds`](super::tracking_rounds)).
 ///
 /// One lost share breaks the sum for good. Links must lose nothing, or be served by a

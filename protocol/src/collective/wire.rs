@@ -3,7 +3,6 @@
 //! ```text
 //!   share     round, mass (varints)      values: f64 LE each
 //!   flood     round (varint)             values: f64 LE and owner u32 LE each
-//!   rows      id, version (varints)      payload: length (varint) and bytes   again and again to the end
 //!   exchange                             values: f64 LE each
 //!   partial   is whole (0 or 1)          values: f64 LE each
 //!   pull      source (varint)            values: f64 LE each
@@ -14,7 +13,7 @@
 //! ```
 //!
 //! Nothing is decoded without knowing how long it may be: vectors have the dimension that the receiver expects, which
-//! is compared before anything is allocated, and rows fit into one control frame of the [wire](crate::wire).
+//! is compared before anything is allocated.
 
 use serde::Deserialize;
 use thiserror::Error;
@@ -22,13 +21,11 @@ use thiserror::Error;
 use super::all_reduce::Partial;
 use super::exchange::ExchangeMessage;
 use super::extremum::FloodValue;
-use super::fault::MAX_ROW_BYTES;
 use super::mixing::Share;
 use super::modular_sum::ModularPartial;
 use super::pull::PullMessage;
 use super::reliable_channel::Frame;
 use super::sequence::{OperationMessage, SequenceMessage};
-use super::table::{MAX_ROWS_BYTES, NewRows, TableRow};
 use crate::mass::Mass;
 use crate::schedule::NodeId;
 
@@ -39,8 +36,7 @@ const OWNED_BYTES: usize = 12;
 pub struct SizeLimits {
     /// Nodes in the plan: every id is below.
     pub nodes: usize,
-    /// Values in a share, an exchange message or a flood value, exactly; in a message of a sequence the most; of no
-    /// importance for rows.
+    /// Values in a share, an exchange message or a flood value, exactly; in a message of a sequence the most.
     pub dimension: usize,
 }
 
@@ -90,9 +86,6 @@ pub enum MessageError {
     /// An id that no node has.
     #[error("a message names node {id}, but the plan has nodes 0..{nodes}")]
     UnknownNode { id: NodeId, nodes: usize },
-    /// A row, or all of them, are too long.
-    #[error("{bytes} bytes are too many; a row has up to {MAX_ROW_BYTES}, a message of rows {MAX_ROWS_BYTES}")]
-    TooLong { bytes: usize },
     /// An acknowledgement alone with something behind it, or a message without its number.
     #[error("a frame without a message has {bytes} bytes behind its head, or its message has the number 0")]
     Frame { bytes: usize },
@@ -262,37 +255,6 @@ impl MessageEncoding for FloodValue {
             values.push((value, owner));
         }
         Ok(Self { round, values })
-    }
-}
-
-impl MessageEncoding for NewRows {
-    fn encode_into(&self, bytes: &mut Vec<u8>) {
-        for TableRow { id, version, payload } in &self.0 {
-            put_head(&(*id, *version, payload.len() as u64), bytes);
-            bytes.extend_from_slice(payload);
-        }
-    }
-
-    fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError> {
-        if bytes.len() > MAX_ROWS_BYTES {
-            return Err(MessageError::TooLong { bytes: bytes.len() });
-        }
-        let mut rows = Vec::new();
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let ((id, version, length), behind) = split_head::<(NodeId, u64, u64)>(rest)?;
-            let length = usize::try_from(length).unwrap_or(usize::MAX);
-            if length > MAX_ROW_BYTES {
-                return Err(MessageError::TooLong { bytes: length });
-            }
-            check_id(id, limits)?;
-            let Some((payload, behind)) = behind.split_at_checked(length) else {
-                return Err(MessageError::Length { bytes: behind.len(), expected: length });
-            };
-            rows.push(TableRow { id, version, payload: payload.into() });
-            rest = behind;
-        }
-        Ok(Self(rows))
     }
 }
 

@@ -18,12 +18,6 @@ fn flood_values() -> impl Strategy<Value = FloodValue> {
     (any::<u64>(), values).prop_map(|(round, values)| FloodValue { round, values })
 }
 
-fn rows() -> impl Strategy<Value = NewRows> {
-    let row = (0_u32..9, any::<u64>(), prop::collection::vec(any::<u8>(), 0..300))
-        .prop_map(|(id, version, payload)| TableRow { id: NodeId(id), version, payload: payload.into() });
-    prop::collection::vec(row, 0..6).prop_map(NewRows)
-}
-
 fn framed<M: std::fmt::Debug>(messages: impl Strategy<Value = M>) -> impl Strategy<Value = Frame<M>> {
     (any::<u64>(), proptest::option::of((1..u64::MAX, messages)))
         .prop_map(|(acknowledged, message)| Frame { acknowledged, message })
@@ -71,12 +65,11 @@ fn check_cut<M: MessageEncoding + std::fmt::Debug>(message: &M) -> Result<(), Te
 proptest! {
     #[test]
     fn what_goes_in_comes_out(
-        share in framed(shares()), best in framed(flood_values()), rows in framed(rows()), message in framed(sequence_messages()),
+        share in framed(shares()), best in framed(flood_values()), message in framed(sequence_messages()),
     ) {
         check_round_trip(&share)?;
         check_round_trip(&message)?;
         check_round_trip(&best)?;
-        check_round_trip(&rows)?;
     }
 
     #[test]
@@ -96,10 +89,10 @@ proptest! {
         if let Ok(SequenceMessage { payload: OperationMessage::Exchange(exchange), .. }) = SequenceMessage::decode(&bytes, &LIMITS) {
             prop_assert!(exchange.values.len() <= 3 && exchange.values.iter().all(|value| value.is_finite()));
         }
-        if let Ok(rows) = NewRows::decode(&bytes, &LIMITS) {
-            prop_assert!(rows.0.iter().all(|row| row.id.index() < 9));
+        if let Ok(pull) = PullMessage::decode(&bytes, &LIMITS) {
+            prop_assert!(pull.source.index() < 9);
         }
-        let _ = Frame::<NewRows>::decode(&bytes, &LIMITS);
+        let _ = Frame::<SequenceMessage>::decode(&bytes, &LIMITS);
     }
 }
 
@@ -111,26 +104,21 @@ fn what_is_beyond_a_limit_is_named() {
     assert_eq!(Share::decode(&bad, &LIMITS), Err(MessageError::NotFinite { index: 1 }));
     assert_eq!(Share::decode(&[0xff; 4], &LIMITS), Err(MessageError::Head));
 
-    let row = |id, payload: usize| {
-        NewRows(vec![TableRow { id: NodeId(id), version: 1, payload: vec![0; payload].into() }]).encode()
-    };
-    assert_eq!(NewRows::decode(&row(9, 1), &LIMITS), Err(MessageError::UnknownNode { id: NodeId(9), nodes: 9 }));
-    let bytes = MAX_ROW_BYTES + 1;
-    assert_eq!(NewRows::decode(&row(0, bytes), &LIMITS), Err(MessageError::TooLong { bytes }));
-    let bytes = MAX_ROWS_BYTES + 1;
-    assert_eq!(NewRows::decode(&vec![0; bytes], &LIMITS), Err(MessageError::TooLong { bytes }));
-    let cut = row(0, 100);
-    assert_eq!(NewRows::decode(&cut[..cut.len() - 1], &LIMITS), Err(MessageError::Length { bytes: 99, expected: 100 }));
+    let unknown = MessageError::UnknownNode { id: NodeId(9), nodes: 9 };
+    let pull = PullMessage { source: NodeId(9), values: [0.0; 3].into() }.encode();
+    assert_eq!(PullMessage::decode(&pull, &LIMITS), Err(unknown.clone()));
+    let best = FloodValue { round: 1, values: vec![(0.0, NodeId(9)); 3] }.encode();
+    assert_eq!(FloodValue::decode(&best, &LIMITS), Err(unknown));
 
     // An acknowledgement with something behind it, and a message with the number 0.
-    assert_eq!(Frame::<NewRows>::decode(&[5, 0, 1], &LIMITS), Err(MessageError::Frame { bytes: 1 }));
-    assert_eq!(Frame::<NewRows>::decode(&[5, 1, 0], &LIMITS), Err(MessageError::Frame { bytes: 0 }));
+    assert_eq!(Frame::<SequenceMessage>::decode(&[5, 0, 1], &LIMITS), Err(MessageError::Frame { bytes: 1 }));
+    assert_eq!(Frame::<SequenceMessage>::decode(&[5, 1, 0], &LIMITS), Err(MessageError::Frame { bytes: 0 }));
 }
 
 #[test]
 fn an_acknowledgement_of_what_was_never_sent_is_refused() {
     let plan = crate::Schedule::new(1, &[crate::Step { keep: vec![1.0], links: vec![] }], 0).unwrap();
-    let mut channel = ReliableChannel::new(ReplicatedTable::new(&plan, NodeId(0)).unwrap());
+    let mut channel = ReliableChannel::new(Extremum::new(&plan, NodeId(0), Extreme::Max, &[1.0], 1).unwrap());
     let frame = Frame { acknowledged: 1, message: None };
     assert_eq!(channel.handle(NodeId(0), frame), Err(CollectiveFault::ImpossibleAck));
 }
