@@ -7,6 +7,7 @@ use mingle_solver::{
     CliqueMessage, CliqueNode, CliqueOptimality, CliqueTerm, ConsensusTerms, DistanceMetric, SolverNode,
 };
 
+use crate::clique_sizes::most_memberships;
 use crate::collectives::Collectives;
 use crate::error::SolveError;
 use crate::journal::ProgressJournal;
@@ -51,17 +52,6 @@ pub(crate) struct OwnCliques {
     places_at_members: Vec<Vec<usize>>,
     /// The most cliques that any node is in.
     most_memberships: usize,
-}
-
-/// The most cliques that any node is in.
-pub(crate) fn most_memberships(cliques: &[CliqueTerm]) -> usize {
-    cliques.iter().flat_map(|term| term.memberships.iter().copied()).max().unwrap_or(1)
-}
-
-/// The most numbers in any message about a problem over cliques: variables and their gradient, or multipliers of all cliques
-/// of a node, or two bounds.
-pub(crate) fn longest_message(cliques: &[CliqueTerm], dimension: usize) -> usize {
-    (most_memberships(cliques) * dimension).max(2 * dimension).max(4)
 }
 
 impl OwnCliques {

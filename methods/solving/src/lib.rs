@@ -11,6 +11,7 @@
 
 mod agreed_masks;
 mod allocation;
+mod clique_sizes;
 mod cliques;
 mod collectives;
 mod communication_plan;

@@ -1,8 +1,10 @@
 //! Problem files: the task that all nodes share, and the part of each node in it.
 
 mod coupled;
+mod coupling_error;
 mod error;
 mod file;
+mod file_defaults;
 mod file_error;
 mod kinds;
 #[cfg(test)]
@@ -13,7 +15,8 @@ mod robust;
 mod tables;
 mod words;
 
-pub use coupled::{CoupledClique, CoupledTask, CouplingError, OwnTerms};
+pub use coupled::{CoupledClique, CoupledTask, OwnTerms};
+pub use coupling_error::CouplingError;
 pub use error::{ProblemError, SampleError, TableFileError};
 pub use file_error::FileError;
 pub use kinds::CONVEX_KINDS;
@@ -33,7 +36,7 @@ use mingle_protocol::Schedule;
 use mingle_solver::{Budgets, DistanceMetric, Preference, Regression, RegressionTable, Selection};
 use serde::Serialize;
 
-use crate::cliques::longest_message;
+use crate::clique_sizes::longest_message;
 use crate::communication_plan::{Averaging, CommunicationPlan};
 use crate::error::CommunicationPlanError;
 use crate::learning::{CHUNK, MemoryStore, RoundPart, RoundStore, RoundTask};

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mingle_planner::Plan;
-use mingle_solver::{Budgets, DistanceMetric, Preference, Regression, Selection, SharingClique};
+use mingle_solver::{Budgets, Preference, Regression, Selection, SharingClique};
 use serde::Deserialize;
 
 use super::coupled::CoupledFile;
+use super::file_defaults::{DistanceName, usual_iterations, usual_tolerance, yes};
 use super::file_error::{FINEST_TOLERANCE, FileError};
 use super::kinds::{ALLOCATION, COUPLED, NETWORK_LASSO, REGRESSION, ROBUST_CLASSIFICATION, ROBUST_REGRESSION};
 use super::network_lasso::NetworkLassoFile;
@@ -65,23 +66,6 @@ struct AllocationFile {
     node: Vec<NodeEntry>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum DistanceName {
-    Identity,
-    #[default]
-    Memberships,
-}
-
-impl DistanceName {
-    pub(super) fn metric(self) -> DistanceMetric {
-        match self {
-            Self::Identity => DistanceMetric::Identity,
-            Self::Memberships => DistanceMetric::Memberships,
-        }
-    }
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct CliqueEntry {
@@ -116,18 +100,6 @@ impl NodeEntry {
             upper: self.upper.unwrap_or(usual.upper),
         }
     }
-}
-
-pub(super) fn yes() -> bool {
-    true
-}
-
-pub(super) fn usual_tolerance() -> f64 {
-    1e-10
-}
-
-pub(super) fn usual_iterations() -> u64 {
-    20_000
 }
 
 /// Parses a problem file's text for the nodes of a plan.

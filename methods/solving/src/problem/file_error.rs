@@ -5,7 +5,7 @@ use mingle_solver::{AllocationError, RegressionError};
 use thiserror::Error;
 
 use super::NODE;
-use super::coupled::CouplingError;
+use super::coupling_error::CouplingError;
 use super::kinds::CONVEX_KINDS;
 
 /// The finest tolerance: near the rounding error of an f64.

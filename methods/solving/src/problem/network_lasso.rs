@@ -11,7 +11,7 @@ use mingle_planner::Plan;
 use mingle_solver::{CliqueTerm, DistanceMetric, NetworkLasso, Selection};
 use serde::Deserialize;
 
-use super::file::{usual_iterations, usual_tolerance, yes};
+use super::file_defaults::{usual_iterations, usual_tolerance, yes};
 use super::file_error::FileError;
 use super::kinds::NETWORK_LASSO;
 use super::node_name::NodeName;

@@ -9,8 +9,9 @@ use mingle_solver::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{CoupledClique, CoupledTask, CouplingError, OwnTerms};
-use crate::problem::file::{DistanceName, usual_iterations, usual_tolerance};
+use super::{CoupledClique, CoupledTask, OwnTerms};
+use crate::problem::coupling_error::CouplingError;
+use crate::problem::file_defaults::{DistanceName, usual_iterations, usual_tolerance};
 use crate::problem::file_error::FileError;
 use crate::problem::kinds::COUPLED;
 use crate::problem::node_name::NodeName;
