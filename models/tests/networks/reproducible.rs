@@ -66,7 +66,7 @@ fn training_twice_at_once_gives_the_bits_of_training_alone() {
 fn the_number_of_threads_does_not_change_a_bit() {
     // The wide hidden layer and the convolutions are large enough to be divided among threads.
     for model in ["mlp:hidden=2048", "cnn", "resnet-lite"] {
-        let digests: Vec<String> = ["1", "2", "5"].iter().map(|threads| digest_with(model, threads)).collect();
+        let digests: Vec<String> = ["1", "5"].iter().map(|threads| digest_with(model, threads)).collect();
         assert!(digests.iter().all(|digest| *digest == digests[0]), "{model}: {digests:?}");
     }
 }
