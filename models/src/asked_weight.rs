@@ -107,19 +107,7 @@ impl fmt::Display for AskedWeight {
     }
 }
 
-impl TryFrom<String> for AskedWeight {
-    type Error = AskedWeightError;
-
-    fn try_from(text: String) -> Result<Self, AskedWeightError> {
-        text.parse()
-    }
-}
-
-impl From<AskedWeight> for String {
-    fn from(weight: AskedWeight) -> Self {
-        weight.to_string()
-    }
-}
+mingle_datasets::text_form!(AskedWeight, AskedWeightError);
 
 #[cfg(test)]
 mod tests {

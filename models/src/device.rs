@@ -204,19 +204,7 @@ impl FromStr for DeviceName {
     }
 }
 
-impl TryFrom<String> for DeviceName {
-    type Error = DeviceError;
-
-    fn try_from(text: String) -> Result<Self, DeviceError> {
-        text.parse()
-    }
-}
-
-impl From<DeviceName> for String {
-    fn from(name: DeviceName) -> Self {
-        name.to_string()
-    }
-}
+mingle_datasets::text_form!(DeviceName, DeviceError);
 
 impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

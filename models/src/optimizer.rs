@@ -198,19 +198,7 @@ impl FromStr for OptimizerKind {
     }
 }
 
-impl TryFrom<String> for OptimizerKind {
-    type Error = UnknownOptimizer;
-
-    fn try_from(text: String) -> Result<Self, UnknownOptimizer> {
-        text.parse()
-    }
-}
-
-impl From<OptimizerKind> for String {
-    fn from(kind: OptimizerKind) -> Self {
-        kind.name().to_owned()
-    }
-}
+mingle_datasets::text_form!(OptimizerKind, UnknownOptimizer);
 
 impl fmt::Display for OptimizerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -203,19 +203,7 @@ impl FromStr for Split {
     }
 }
 
-impl TryFrom<String> for Split {
-    type Error = PartitionError;
-
-    fn try_from(text: String) -> Result<Self, PartitionError> {
-        text.parse()
-    }
-}
-
-impl From<Split> for String {
-    fn from(split: Split) -> Self {
-        split.to_string()
-    }
-}
+mingle_datasets::text_form!(Split, PartitionError);
 
 impl fmt::Display for Split {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -158,19 +158,7 @@ impl FromStr for Decay {
     }
 }
 
-impl TryFrom<String> for Decay {
-    type Error = RateScheduleError;
-
-    fn try_from(text: String) -> Result<Self, RateScheduleError> {
-        text.parse()
-    }
-}
-
-impl From<Decay> for String {
-    fn from(decay: Decay) -> Self {
-        decay.to_string()
-    }
-}
+mingle_datasets::text_form!(Decay, RateScheduleError);
 
 impl fmt::Display for Decay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

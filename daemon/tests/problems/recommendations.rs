@@ -213,7 +213,8 @@ fn one_file_is_dealt_out_and_what_is_wrong_with_data_is_told_with_its_line() {
 fn the_demo_shows_each_alone_fedavg_and_lpsfed() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("demo");
-    let output = run(&["demo", "--problem", "recommendation", "--peers", "3", "--rounds", "5", "--output", text(&root)]);
+    let output =
+        run(&["demo", "--problem", "recommendation", "--peers", "3", "--rounds", "5", "--output", text(&root)]);
     assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
     let report = read_json(&root.join("report.json"));
     for method in ["each alone", "FedAvg", "LPSFed"] {

@@ -126,19 +126,7 @@ impl FromStr for Augmentation {
     }
 }
 
-impl TryFrom<String> for Augmentation {
-    type Error = AugmentationError;
-
-    fn try_from(text: String) -> Result<Self, AugmentationError> {
-        text.parse()
-    }
-}
-
-impl From<Augmentation> for String {
-    fn from(augmentation: Augmentation) -> Self {
-        augmentation.to_string()
-    }
-}
+text_form!(Augmentation, AugmentationError);
 
 impl fmt::Display for Augmentation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

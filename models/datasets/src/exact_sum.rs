@@ -210,19 +210,7 @@ impl FromStr for Dyadic {
     }
 }
 
-impl TryFrom<String> for Dyadic {
-    type Error = NotExact;
-
-    fn try_from(text: String) -> Result<Self, NotExact> {
-        text.parse()
-    }
-}
-
-impl From<Dyadic> for String {
-    fn from(number: Dyadic) -> Self {
-        number.to_string()
-    }
-}
+text_form!(Dyadic, NotExact);
 
 #[cfg(test)]
 mod tests {

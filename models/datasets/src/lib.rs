@@ -12,6 +12,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[macro_use]
+mod text_form;
+
 mod augmentation;
 mod batches;
 mod card;

@@ -359,19 +359,7 @@ fn label_column(text: &str) -> Option<LabelColumn> {
     }
 }
 
-impl TryFrom<String> for DataSource {
-    type Error = DataError;
-
-    fn try_from(text: String) -> Result<Self, DataError> {
-        text.parse()
-    }
-}
-
-impl From<DataSource> for String {
-    fn from(source: DataSource) -> Self {
-        source.to_string()
-    }
-}
+text_form!(DataSource, DataError);
 
 impl fmt::Display for DataSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -158,19 +158,7 @@ impl FromStr for ModelKind {
     }
 }
 
-impl TryFrom<String> for ModelKind {
-    type Error = ModelError;
-
-    fn try_from(text: String) -> Result<Self, ModelError> {
-        text.parse()
-    }
-}
-
-impl From<ModelKind> for String {
-    fn from(kind: ModelKind) -> Self {
-        kind.to_string()
-    }
-}
+mingle_datasets::text_form!(ModelKind, ModelError);
 
 impl fmt::Display for ModelKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
