@@ -7,8 +7,15 @@ use std::sync::Arc;
 use mingle_planner::{DesignOptions, Medium, Method, Plan, Topology, design};
 use mingle_protocol::collective::{Average, Collective, TrackingAverage, tracking_rounds};
 use mingle_protocol::{NodeId, Schedule, Step};
-use mingle_solver::experiments::SharedModel;
-use mingle_solver::{AverageNode, Mixing, NidsNode, SolverNode, solve};
+use mingle_solver::{AverageNode, Mixing, NidsNode, SolverNode};
+
+#[path = "../../methods/solver/tests/in_one_process/mod.rs"]
+mod in_one_process;
+#[path = "../../methods/solver/tests/problems/mod.rs"]
+mod problems;
+
+use in_one_process::{iteration, mixed_iteration};
+use problems::SharedModel;
 
 fn plan(topology: &Topology, method: Method, medium: Medium) -> Plan {
     design(topology, method, &DesignOptions { medium, ..DesignOptions::default() }).unwrap()
@@ -37,7 +44,7 @@ fn phi_of_the_maximal_cliques_needs_the_fewest_iterations_on_geometric_graphs() 
             let mixing = mixing(&plan(&topology, method, Medium::PointToPoint));
             let mut nodes: Vec<_> = problem.terms().map(|terms| NidsNode::new(terms, problem.step())).collect();
             let iteration = (1..=1000).find(|_| {
-                solve::mixed_iteration(&mut nodes, &mixing);
+                mixed_iteration(&mut nodes, &mixing);
                 problem.error(least, nodes.iter().map(SolverNode::solution)) <= 1e-10
             });
             counts.push(iteration.unwrap());
@@ -86,7 +93,7 @@ fn a_tracking_average_solves_over_directed_plans_where_plain_averages_of_as_many
 
         let (mut nodes, mut averages) = (start(), Vec::<TrackingAverage>::new());
         for _ in 0..200 {
-            solve::iteration(&mut nodes, |messages| {
+            iteration(&mut nodes, |messages| {
                 if averages.is_empty() {
                     let new = |(node, value): (usize, &Vec<f64>)| {
                         TrackingAverage::new(Arc::clone(&schedule), NodeId(node as u32), value, rounds).unwrap()
@@ -103,7 +110,7 @@ fn a_tracking_average_solves_over_directed_plans_where_plain_averages_of_as_many
 
         let mut nodes = start();
         for _ in 0..200 {
-            solve::iteration(&mut nodes, |messages| {
+            iteration(&mut nodes, |messages| {
                 let new = |(node, value): (usize, &Vec<f64>)| {
                     Average::new(Arc::clone(&schedule), NodeId(node as u32), value, rounds).unwrap()
                 };
