@@ -7,8 +7,15 @@ use std::sync::Arc;
 use mingle_planner::{DesignOptions, Medium, Method, Plan, Topology, design};
 use mingle_protocol::collective::{Collective, TrackingAverage, tracking_rounds};
 use mingle_protocol::{NodeId, Schedule, Step};
-use mingle_solver::experiments::SharedModel;
-use mingle_solver::{AverageNode, Mixing, NidsNode, SolverNode, solve};
+use mingle_solver::{AverageNode, Mixing, NidsNode, SolverNode};
+
+#[path = "../../methods/solver/tests/in_one_process/mod.rs"]
+mod in_one_process;
+#[path = "../../methods/solver/tests/problems/mod.rs"]
+mod problems;
+
+use in_one_process::{iteration, mixed_iteration};
+use problems::SharedModel;
 
 fn plan(topology: &Topology, method: Method, medium: Medium) -> Plan {
     design(topology, method, &DesignOptions { medium, ..DesignOptions::default() }).unwrap()
@@ -37,7 +44,7 @@ fn phi_of_the_maximal_cliques_needs_the_fewest_iterations_on_geometric_graphs() 
             let mixing = mixing(&plan(&topology, method, Medium::PointToPoint));
             let mut nodes: Vec<_> = problem.terms().map(|terms| NidsNode::new(terms, problem.step())).collect();
             let iteration = (1..=1000).find(|_| {
-                solve::mixed_iteration(&mut nodes, &mixing);
+                mixed_iteration(&mut nodes, &mixing);
                 problem.error(least, nodes.iter().map(SolverNode::solution)) <= 1e-10
             });
             counts.push(iteration.unwrap());
@@ -89,7 +96,7 @@ fn a_tracking_average_solves_over_directed_plans_where_averages_begun_anew_with_
 
         let (mut nodes, mut averages) = (start(), Vec::<TrackingAverage>::new());
         for _ in 0..200 {
-            solve::iteration(&mut nodes, |messages| {
+            iteration(&mut nodes, |messages| {
                 if averages.is_empty() {
                     averages = messages.iter().enumerate().map(new).collect();
                 } else {
@@ -103,7 +110,7 @@ fn a_tracking_average_solves_over_directed_plans_where_averages_begun_anew_with_
 
         let mut nodes = start();
         for _ in 0..200 {
-            solve::iteration(&mut nodes, |messages| {
+            iteration(&mut nodes, |messages| {
                 let mut averages: Vec<TrackingAverage> = messages.iter().enumerate().map(new).collect();
                 run(&mut averages);
                 averages.iter().map(|node| node.result().unwrap().to_vec()).collect()

@@ -1,4 +1,4 @@
-//! Costs of planning: the sweep of `K`, each step of Algorithm 1, and the forecast.
+//! Costs of planning: whole designs, each step of Algorithm 1, and the forecast.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -7,7 +7,7 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use mingle_planner::{
     DesignOptions, ExtraEdges, Link, Method, Plan, Topology, augmentation::augment, coloring,
-    conflict_graph::ConflictGraph, design, design::sweep, digraph::Digraph, distance, extra_edges::FarthestEdges,
+    conflict_graph::ConflictGraph, design, digraph::Digraph, distance, extra_edges::FarthestEdges,
     minimum_degree_spanning_tree::minimum_degree_spanning_tree, orientation::orient,
 };
 
@@ -55,9 +55,6 @@ fn sampled_designs(c: &mut Criterion) {
 
 fn steps(c: &mut Criterion) {
     let topology = generate(RANDOM_GEOMETRIC);
-    c.bench_function("sweep/33_nodes", |b| {
-        b.iter(|| sweep(black_box(&topology)));
-    });
     c.bench_function("spanning_tree/33_nodes", |b| {
         b.iter(|| minimum_degree_spanning_tree(black_box(&topology)));
     });

@@ -71,14 +71,4 @@ impl<'t> ConflictGraph<'t> {
             self.by_transmitter[transmitter].iter().for_each(|&other| visit(other));
         }
     }
-
-    /// The numbers of the links that conflict with link `index`, ascending.
-    #[must_use]
-    pub fn conflicts_of(&self, index: usize) -> Vec<usize> {
-        let mut conflicts = Vec::new();
-        self.for_each_conflict(index, |other| conflicts.push(other));
-        conflicts.sort_unstable();
-        conflicts.dedup();
-        conflicts
-    }
 }

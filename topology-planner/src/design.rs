@@ -29,7 +29,6 @@ pub use self::{
     auto::{Candidate, compare},
     method::{Method, PeriodicAverage, UnknownMethod},
     method_check::{MethodCheck, MethodMismatch},
-    nguyen_he::{Sweep, SweepPoint, sweep},
     options::{DesignObjective, DesignOptions, ExtraEdges, FaultTolerance, UnknownChoice},
     price::cost,
     problem::DesignError,

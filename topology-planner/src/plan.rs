@@ -193,17 +193,6 @@ impl Plan {
         Ok(())
     }
 
-    /// Unbinds a node.
-    ///
-    /// # Errors
-    ///
-    /// No such node.
-    pub fn unbind<'a>(&mut self, node: impl Into<NodeRef<'a>>) -> Result<(), PlanError> {
-        let node = self.resolve(node.into())?;
-        self.peers[node] = None;
-        Ok(())
-    }
-
     /// The number of nodes.
     #[must_use]
     pub fn node_count(&self) -> usize {

@@ -4,9 +4,13 @@
 
 use mingle_planner::{
     DesignOptions, ExtraEdges, Link, Method, Parameter, Plan, Topology, augmentation::augment, coloring,
-    conflict_graph::ConflictGraph, design, design::sweep, extra_edges::FarthestEdges,
+    conflict_graph::ConflictGraph, design, extra_edges::FarthestEdges,
     minimum_degree_spanning_tree::minimum_degree_spanning_tree, orientation::orient,
 };
+
+mod conflicts;
+
+use conflicts::conflicts_of;
 
 fn generate(expression: &str) -> Topology {
     Topology::generate(expression).unwrap()
@@ -37,7 +41,7 @@ fn the_conflicts_of_a_path_of_four_are_these_eleven() {
     let mut found = Vec::new();
     for index in 0..graph.links().len() {
         let Link { from, to } = graph.links()[index];
-        for other in graph.conflicts_of(index).into_iter().filter(|&other| other > index) {
+        for other in conflicts_of(&graph, index).into_iter().filter(|&other| other > index) {
             let Link { from: k, to: l } = graph.links()[other];
             found.push([from, to, k, l]);
         }
@@ -163,9 +167,6 @@ fn metropolis_hastings_weights_are_symmetric_and_leave_all_masses_at_one() {
 #[test]
 fn a_directed_ring_is_not_taken_where_a_design_of_more_links_mixes_faster() {
     let complete = generate("complete:n=6");
-    let best = sweep(&complete);
-    let least = best.points.iter().min_by(|a, b| a.ln_objective_19.total_cmp(&b.ln_objective_19)).unwrap();
-    assert_eq!((least.extra_edges, least.max_out_degree), (1, 1), "eq. 19 alone falls into the trap");
     let plan = design(&complete, Method::NguyenHe, &DesignOptions::default()).unwrap();
     assert_eq!(plan.forecast().slots_per_neper, Some(0.0), "every node hears every other");
 }

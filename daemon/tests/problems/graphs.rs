@@ -1,5 +1,6 @@
 //! `mingle graph`, and problems of kind node-classification.
 
+use crate::federation::Federation;
 use crate::support;
 use std::fs;
 use std::path::Path;
@@ -78,9 +79,7 @@ fn a_graph_in_text_is_read_and_what_is_wrong_with_it_is_named_with_its_line() {
 
 #[test]
 fn clients_without_a_server_have_the_parameters_and_weights_of_those_in_one_place() {
-    use mingle_graphs::{
-        CollaborationMode, Federation, NodeData, NodeMetric, NodeOptions, Overlap, Sharing, deal_out, two_characters,
-    };
+    use mingle_graphs::{CollaborationMode, NodeData, NodeOptions, Overlap, Sharing, deal_out, two_characters};
 
     let folder = prepare(PROBLEM);
     succeeds(&["solve", "--problem", "nodes.toml", "--plan", "plan.json", "-o", "out", "--loss", "0.1"], folder.path());
@@ -90,9 +89,9 @@ fn clients_without_a_server_have_the_parameters_and_weights_of_those_in_one_plac
     let options = NodeOptions { orders: 2, hidden: 8, layers: 2, ..NodeOptions::default() };
     let device = mingle_models::DeviceName::Cpu.open().unwrap();
     let sharing = Sharing::Collaboration(CollaborationMode::Angle);
-    let mut federation = Federation::new(&options, &clients, sharing, (1, 1), &device).unwrap_or_else(|_| panic!());
+    let mut federation = Federation::new(&options, &clients, sharing, (1, 1), &device);
     let hash: String = federation.graph().hash().iter().map(|byte| format!("{byte:02x}")).collect();
-    (0..4).for_each(|_| federation.round(NodeMetric::Accuracy).unwrap_or_else(|_| panic!()));
+    (0..4).for_each(|_| federation.round());
     let learned: Vec<Value> =
         serde_json::from_str(&fs::read_to_string(folder.path().join("out/learned.json")).unwrap()).unwrap();
     for (at, best) in federation.best().iter().enumerate() {
@@ -137,7 +136,7 @@ fn real_peers_one_of_them_killed_end_with_the_bits_of_one_process() {
 
 #[test]
 fn ways_of_sharing_are_compared_over_seeds_and_are_those_of_one_place() {
-    use mingle_graphs::{Federation, NodeData, NodeMetric, NodeOptions, Overlap, Sharing, deal_out, two_characters};
+    use mingle_graphs::{NodeData, NodeOptions, Overlap, Sharing, deal_out, two_characters};
 
     let folder = prepare(PROBLEM);
     let suite = "problem = \"nodes.toml\"\nclients = 4\nseeds = [1, 2]\nmetrics = [\"test_at_best\"]\n";
@@ -161,10 +160,10 @@ fn ways_of_sharing_are_compared_over_seeds_and_are_those_of_one_place() {
     let options = NodeOptions { orders: 2, hidden: 8, layers: 2, seed: 2, data_seed: 2, ..NodeOptions::default() };
     let device = mingle_models::DeviceName::Cpu.open().unwrap();
     for (at, sharing) in [(0, Sharing::Local), (1, Sharing::Average)] {
-        let mut federation = Federation::new(&options, &clients, sharing, (2, 1), &device).unwrap_or_else(|_| panic!());
-        (0..4).for_each(|_| federation.round(NodeMetric::Accuracy).unwrap_or_else(|_| panic!()));
+        let mut federation = Federation::new(&options, &clients, sharing, (2, 1), &device);
+        (0..4).for_each(|_| federation.round());
         let found = methods[at]["values"][1][1].as_f64().unwrap();
-        assert!((found - federation.test(NodeMetric::Accuracy).unwrap()).abs() < 1e-12, "{sharing:?}: {found}");
+        assert!((found - federation.test().unwrap()).abs() < 1e-12, "{sharing:?}: {found}");
     }
 }
 

@@ -6,6 +6,8 @@ mod support;
 
 mod coupled;
 mod demos;
+#[path = "../../../methods/graphs/tests/federation/mod.rs"]
+mod federation;
 mod graphs;
 mod members_of_rounds;
 mod private_sums;

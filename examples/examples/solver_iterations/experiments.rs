@@ -3,9 +3,11 @@
 use mingle_home::error::Context;
 use mingle_home::{ErrorKind, Result};
 use mingle_planner::{DesignOptions, Medium, Method, Topology};
-use mingle_solver::experiments::{BUDGETS, SharedBudgets, SharedModel};
-use mingle_solver::{DistanceMetric, Mixing, NidsNode, SolverNode, solve};
+use mingle_solver::{DistanceMetric, Mixing, NidsNode, SolverNode};
 use mingle_solving::symmetric_rows;
+
+use super::in_one_process::{clique_iteration, clique_nodes, mixed_iteration};
+use super::problems::{BUDGETS, SharedBudgets, SharedModel};
 
 /// Nodes, variables, disturbance and weight of the second experiment.
 const SHARED_MODEL: (usize, usize, f64, f64) = (50, 10, 0.05, 1e-3);
@@ -70,11 +72,11 @@ fn budgets_after(
     iterations: usize,
     mut watch: impl FnMut(&[f64]),
 ) -> Vec<f64> {
-    let mut nodes = solve::clique_nodes(problem.terms(), &problem.cliques, step, metric);
+    let mut nodes = clique_nodes(problem.terms(), &problem.cliques, step, metric);
     let mut x = Vec::new();
     for _ in 0..iterations {
         // All cliques have existing nodes as members.
-        let _ = solve::clique_iteration(&mut nodes);
+        let _ = clique_iteration(&mut nodes);
         x = nodes.iter().map(|node| node.solution()[0]).collect();
         watch(&x);
     }
@@ -117,7 +119,7 @@ pub(super) fn shared_model(topology: &str, seed: u64) -> Result<Vec<Curve>> {
         let (mut own, mut worst) = (Vec::new(), Vec::new());
         let is_above = |errors: &[f64]| errors.last() > Some(&TARGETS.1);
         while own.len() < DRAWN || (own.len() < MOST_ITERATIONS && (is_above(&own) || is_above(&worst))) {
-            solve::mixed_iteration(&mut nodes, &mixing);
+            mixed_iteration(&mut nodes, &mixing);
             let models = || nodes.iter().map(SolverNode::solution);
             own.push(problem.own_error(least, models()).max(FLOOR));
             worst.push(problem.error(least, models()).max(FLOOR));

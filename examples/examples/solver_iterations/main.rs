@@ -6,6 +6,10 @@
 //! alone.
 
 mod experiments;
+#[path = "../../../methods/solver/tests/in_one_process/mod.rs"]
+mod in_one_process;
+#[path = "../../../methods/solver/tests/problems/mod.rs"]
+mod problems;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

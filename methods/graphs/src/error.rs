@@ -2,7 +2,6 @@
 
 use thiserror::Error;
 
-use crate::aggregation::AggregationError;
 use crate::collaboration::CollaborationError;
 use crate::signature::SignatureError;
 
@@ -34,7 +33,4 @@ pub enum ClientError {
     /// Weights could not be made.
     #[error(transparent)]
     Collaboration(#[from] CollaborationError),
-    /// The parameters of clients could not be aggregated.
-    #[error(transparent)]
-    Aggregation(#[from] AggregationError),
 }

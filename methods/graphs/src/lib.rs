@@ -19,19 +19,18 @@
 //! | [`Bases`], [`Signatures`] | filtered features; their leading directions |
 //! | [`CollaborationGraph`] | the weights of clients' models in each client |
 //! | [`NodeClient`], [`aggregate`] | local training; weighted sums of parameters |
-//! | [`Federation`] | all clients in one process |
 //!
 //! ```
-//! use mingle_graphs::{Federation, NodeData, NodeMetric, NodeOptions, Overlap, Sharing, deal_out, two_characters};
+//! use mingle_graphs::{NodeClient, NodeOptions, NodeSplit, Overlap, deal_out, two_characters};
 //!
 //! let data = two_characters(1);
 //! let parts = deal_out(data.graph(), 2, Overlap::Disjoint, 1)?;
-//! let clients: Vec<NodeData> = parts.iter().map(|nodes| data.induced(nodes)).collect();
+//! let own = data.induced(&parts[0]);
 //! let options = NodeOptions { orders: 2, hidden: 8, ..NodeOptions::default() };
 //! let device = "cpu".parse::<mingle_models::DeviceName>()?.open()?;
-//! let mut federation = Federation::new(&options, &clients, Sharing::Local, (1, 1), &device).map_err(|(_, error)| error)?;
-//! federation.round(NodeMetric::Accuracy).map_err(|(_, error)| error)?;
-//! assert!(federation.test(NodeMetric::Accuracy).is_some());
+//! let mut client = NodeClient::new(options, &own, &NodeSplit::random(own.labels(), 1), device)?;
+//! let trained = client.train(&client.shape().initial_parameters(1), 1)?;
+//! assert!(client.evaluate(&trained)?.test.accuracy.is_some());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -41,7 +40,6 @@ mod client;
 mod collaboration;
 mod error;
 mod example;
-mod federation;
 mod graph;
 mod homophily;
 mod network;
@@ -50,6 +48,7 @@ mod options;
 mod partition;
 mod reading;
 mod scores;
+mod sharing;
 mod signature;
 mod split;
 
@@ -62,7 +61,6 @@ pub use collaboration::{
 };
 pub use error::ClientError;
 pub use example::two_characters;
-pub use federation::{Federation, NodeMetric, Sharing, client_seed, weights};
 pub use graph::{Dropped, Graph, GraphError};
 pub use homophily::{Homophily, estimated_homophily, homophily};
 pub use network::NetworkShape;
@@ -71,5 +69,6 @@ pub use options::NodeOptions;
 pub use partition::{GraphPartitionError, Overlap, deal_out, partition};
 pub use reading::{ReadError, read_graph};
 pub use scores::{NodeScores, Score};
+pub use sharing::{NodeMetric, Sharing, client_seed, weights};
 pub use signature::{PROJECTED_DIMENSION, SignatureError, SignatureShape, Signatures};
 pub use split::NodeSplit;

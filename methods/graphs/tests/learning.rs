@@ -2,10 +2,14 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_graphs::{
-    CollaborationMode, CollaborationOptions, Federation, Graph, NodeClient, NodeData, NodeMetric, NodeOptions,
-    NodeSplit, Overlap, Sharing, deal_out, two_characters,
+    CollaborationMode, CollaborationOptions, Graph, NodeClient, NodeData, NodeOptions, NodeSplit, Overlap, Sharing,
+    deal_out, two_characters,
 };
 use mingle_models::{Device, DeviceName};
+
+mod federation;
+
+use federation::Federation;
 
 fn cpu() -> Device {
     DeviceName::Cpu.open().unwrap()
@@ -23,12 +27,11 @@ fn options() -> NodeOptions {
 #[test]
 fn clients_learn_from_their_links_what_features_alone_do_not_tell() {
     let data = clients(8);
-    let mut federation =
-        Federation::new(&options(), &data, Sharing::Local, (1, 2), &cpu()).unwrap_or_else(|_| panic!());
+    let mut federation = Federation::new(&options(), &data, Sharing::Local, (1, 2), &cpu());
     for _ in 0..30 {
-        federation.round(NodeMetric::Accuracy).unwrap_or_else(|_| panic!());
+        federation.round();
     }
-    let accuracy = federation.test(NodeMetric::Accuracy).unwrap();
+    let accuracy = federation.test().unwrap();
     assert!(accuracy > 0.4, "{accuracy}: a quarter is chance");
 }
 
@@ -36,8 +39,8 @@ fn clients_learn_from_their_links_what_features_alone_do_not_tell() {
 fn equal_runs_have_equal_bits_and_modes_differ() {
     let data = clients(4);
     let run = |sharing| {
-        let mut federation = Federation::new(&options(), &data, sharing, (1, 1), &cpu()).unwrap_or_else(|_| panic!());
-        (0..3).for_each(|_| federation.round(NodeMetric::Accuracy).unwrap_or_else(|_| panic!()));
+        let mut federation = Federation::new(&options(), &data, sharing, (1, 1), &cpu());
+        (0..3).for_each(|_| federation.round());
         federation.parameters().clone()
     };
     let angle = run(Sharing::Collaboration(CollaborationMode::Angle));
@@ -52,7 +55,7 @@ fn angles_put_weight_on_clients_of_the_same_character() {
     let options =
         NodeOptions { collaboration: CollaborationOptions { most_weights: 8, ..Default::default() }, ..options() };
     let sharing = Sharing::Collaboration(CollaborationMode::Angle);
-    let federation = Federation::new(&options, &data, sharing, (1, 1), &cpu()).unwrap_or_else(|_| panic!());
+    let federation = Federation::new(&options, &data, sharing, (1, 1), &cpu());
     for (client, row) in federation.graph().all().iter().enumerate() {
         assert!(
             row[client] >= row.iter().copied().fold(0.0, f64::max) - 1e-9,

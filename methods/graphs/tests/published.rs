@@ -3,9 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use mingle_graphs::{
-    CollaborationMode, Federation, NodeData, NodeOptions, Overlap, Sharing, deal_out, homophily, read_graph,
-};
+use mingle_graphs::{CollaborationMode, NodeData, NodeOptions, Overlap, Sharing, deal_out, homophily, read_graph};
+
+mod federation;
+
+use federation::Federation;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/graphs")
@@ -57,7 +59,7 @@ fn ten_parts_of_cora_keep_nearly_as_many_edges_as_metis_and_the_printed_algorith
     options.collaboration.most_weights = 10;
     let device = mingle_models::DeviceName::Cpu.open().unwrap();
     let sharing = Sharing::Collaboration(CollaborationMode::Paper);
-    let federation = Federation::new(&options, &clients, sharing, (1, 1), &device).unwrap_or_else(|_| panic!());
+    let federation = Federation::new(&options, &clients, sharing, (1, 1), &device);
     for weight in federation.graph().all().iter().chain(federation.graph().orders().iter().flatten()).flatten() {
         assert!((weight - 0.1).abs() < 1e-6, "{weight}");
     }

@@ -16,14 +16,6 @@ pub struct Residuals {
     pub value: f64,
 }
 
-impl Residuals {
-    /// Returns `true` if all of them are small enough.
-    #[must_use]
-    pub fn are_within(&self, tolerance: f64) -> bool {
-        self.primal <= tolerance && self.dual <= tolerance && self.value <= 0.1 * tolerance
-    }
-}
-
 /// Iterations over which multipliers are summed.
 #[derive(Clone, Debug, PartialEq)]
 struct Window {

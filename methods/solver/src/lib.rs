@@ -22,20 +22,25 @@
 //! that cliques of nodes share.
 //!
 //! Each is a state machine without network, threads or randomness: [`message`](MixedNode::message) returns the message
-//! to the others, [`absorb`](MixedNode::absorb) takes theirs. [`solve`] runs all nodes in one process, with sums in the
-//! order of a network, so both give the same bits. All numbers are f64.
+//! to the others, [`absorb`](MixedNode::absorb) takes theirs. [`Mixing`] sums in the order of a network, so nodes in one
+//! process give the same bits. [`solve`] solves a problem in one place. All numbers are f64.
 //!
 //! ```
-//! use mingle_solver::{ConsensusTerms, L1, LeastSquares, Mixing, solve};
+//! use mingle_solver::{ConsensusTerms, L1, LeastSquares, MixedNode, Mixing, NidsNode, SolverNode};
 //!
 //! // Two hospitals with a measurement each want one sparse model: x near (1, 0) and near (3, 0.1).
-//! let term = |x: f64, y: f64| ConsensusTerms {
-//!     smooth: Box::new(LeastSquares::new(2, vec![1.0, 0.0, 0.0, 1.0], vec![x, y])),
-//!     nonsmooth: Box::new(L1 { weight: 0.25 }),
+//! let hospital = |x: f64, y: f64| {
+//!     let smooth = Box::new(LeastSquares::new(2, vec![1.0, 0.0, 0.0, 1.0], vec![x, y]));
+//!     NidsNode::new(ConsensusTerms { smooth, nonsmooth: Box::new(L1 { weight: 0.25 }) }, 0.9)
 //! };
+//! let mut nodes = [hospital(1.0, 0.0), hospital(3.0, 0.1)];
 //! let mixing = Mixing::new(vec![vec![(0, 0.5), (1, 0.5)], vec![(0, 0.5), (1, 0.5)]])?;
-//! let models = solve::nids(vec![term(1.0, 0.0), term(3.0, 0.1)], &mixing, 0.9, 200);
-//! assert!(models.iter().all(|model| (model[0] - 1.75).abs() < 1e-12 && model[1] == 0.0));
+//! for _ in 0..200 {
+//!     let messages: Vec<Vec<f64>> = nodes.iter_mut().map(MixedNode::message).collect();
+//!     nodes.iter_mut().enumerate().for_each(|(at, node)| node.absorb(&mixing.mix(at, &messages)));
+//! }
+//! let mut models = nodes.iter().map(SolverNode::solution);
+//! assert!(models.all(|model| (model[0] - 1.75).abs() < 1e-12 && model[1] == 0.0));
 //! # Ok::<(), mingle_solver::MixingError>(())
 //! ```
 
@@ -44,7 +49,6 @@ mod average;
 mod clique;
 mod curvature_model;
 pub mod example;
-pub mod experiments;
 mod local;
 mod mixing;
 mod model_minimum;
@@ -67,7 +71,7 @@ pub use clique::{CliqueCost, CliqueCoupling, CliqueMessage, CliqueNode, CliqueOp
 pub use local::{Local, MixedNode, SolverNode, optimality};
 pub use mixing::{Mixing, MixingError};
 pub use nids::NidsNode;
-pub use nonsmooth::{Bounds, GroupLasso, L1, Nonnegative, NonnegativeL1, Nonsmooth, Nothing, SparseGroups, Total};
+pub use nonsmooth::{Bounds, GroupLasso, L1, Nonnegative, NonnegativeL1, Nonsmooth, Nothing, SparseGroups};
 pub use proximal_newton::{ProximalNewton, Query, SharedFacts};
 pub use regression::{CentralSolution, Regression, RegressionError};
 pub use scaling::Standardization;

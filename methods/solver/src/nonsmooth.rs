@@ -163,21 +163,6 @@ impl Nonsmooth for Bounds {
     }
 }
 
-/// The constraint that the sum of all variables is this.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Total(pub f64);
-
-impl Nonsmooth for Total {
-    fn value(&self, x: &[f64]) -> f64 {
-        indicator((x.iter().sum::<f64>() - self.0).abs() <= TOLERANCE * (1.0 + self.0.abs()))
-    }
-
-    fn prox(&self, _: f64, x: &mut [f64]) {
-        let share = (self.0 - x.iter().sum::<f64>()) / x.len() as f64;
-        x.iter_mut().for_each(|x| *x += share);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -193,7 +178,6 @@ mod tests {
             Box::new(SparseGroups { weight: 0.7, groups: vec![vec![2, 0], vec![1]] }),
             Box::new(Nonnegative),
             Box::new(Bounds { lower: -0.5, upper: 1.0 }),
-            Box::new(Total(1.5)),
         ]
     }
 

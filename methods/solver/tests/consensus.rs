@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use mingle_solver::{
     AverageNode, CliqueTerm, ConsensusTerms, DistanceMetric, Equal, L1, LeastSquares, Mixing, NidsNode, Nothing,
-    Smooth, SolverNode, solve,
+    Smooth, SolverNode,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+
+mod in_one_process;
+
+use in_one_process::{clique_iteration, clique_nodes, iteration, mixed_iteration};
 
 const VARIABLES: usize = 4;
 const WEIGHT: f64 = 0.02;
@@ -99,12 +103,12 @@ fn nids_over_phi_is_the_splitting_over_cliques_that_have_to_agree() {
         smooth[node].gradient(&[0.0; VARIABLES], &mut gradient);
         gradient.iter().map(|gradient| -step * gradient).collect::<Vec<f64>>()
     };
-    let split = solve::clique_nodes(sparse(&smooth), &coupled, step, DistanceMetric::Memberships);
+    let split = clique_nodes(sparse(&smooth), &coupled, step, DistanceMetric::Memberships);
     let mut split: Vec<_> = split.into_iter().map(|node| node.starting_at(start)).collect();
     let mut nids: Vec<_> = sparse(&smooth).into_iter().map(|terms| NidsNode::new(terms, step)).collect();
     for iteration in 0..200 {
-        solve::clique_iteration(&mut split).unwrap();
-        solve::mixed_iteration(&mut nids, &mixing);
+        clique_iteration(&mut split).unwrap();
+        mixed_iteration(&mut nids, &mixing);
         for (split, nids) in split.iter().zip(&nids) {
             assert!(distance(split.solution(), nids.solution()) < 1e-12, "iteration {iteration}");
         }
@@ -136,7 +140,7 @@ fn exact_diffusion_is_nids_where_nothing_is_nonsmooth_and_diffusion_stays_off() 
     let mut v = exact.clone();
     let mut biased = zeros;
     for iteration in 0..400 {
-        solve::mixed_iteration(&mut nids, &mixing);
+        mixed_iteration(&mut nids, &mixing);
         for (exact, nids) in exact.iter().zip(&nids) {
             assert!(distance(exact, nids.solution()) < 1e-12, "iteration {iteration}");
         }
@@ -157,12 +161,15 @@ fn nids_and_the_form_with_one_clique_find_the_solution_of_one_place() {
     for seed in 3..6 {
         let smooth = smooth(seed);
         let (expected, step) = (in_one_place(&smooth), step(&smooth));
-        for solution in solve::nids(sparse(&smooth), &phi(), step, 600) {
-            assert!(distance(&solution, &expected) < 1e-10, "seed {seed}: {solution:?} {expected:?}");
+        let mixing = phi();
+        let mut nodes: Vec<_> = sparse(&smooth).into_iter().map(|terms| NidsNode::new(terms, step)).collect();
+        (0..600).for_each(|_| mixed_iteration(&mut nodes, &mixing));
+        for solution in nodes.iter().map(SolverNode::solution) {
+            assert!(distance(solution, &expected) < 1e-10, "seed {seed}: {solution:?} {expected:?}");
         }
         let mut nodes: Vec<_> = sparse(&smooth).into_iter().map(|terms| AverageNode::new(terms, step)).collect();
         for _ in 0..600 {
-            solve::iteration(&mut nodes, |messages| {
+            iteration(&mut nodes, |messages| {
                 let mut mean = vec![0.0; VARIABLES];
                 for message in &messages {
                     mean.iter_mut().zip(message).for_each(|(mean, x)| *mean += x / messages.len() as f64);

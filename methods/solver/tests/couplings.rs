@@ -6,10 +6,14 @@ use std::sync::Arc;
 
 use mingle_solver::{
     CliqueCost, CliqueCoupling, CliqueMessage, CliqueNode, CliqueTerm, DistanceMetric, Formation, FormationCost,
-    NetworkLasso, Preference, SolverNode, SumTo, Within, solve,
+    NetworkLasso, Preference, SolverNode, SumTo, Within,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+
+mod in_one_process;
+
+use in_one_process::{clique_iteration, clique_nodes};
 
 const METRICS: [DistanceMetric; 2] = [DistanceMetric::Identity, DistanceMetric::Memberships];
 
@@ -48,8 +52,8 @@ impl Posed {
         let smoothness = (0..self.preferences.len()).map(|node| metric.own_smoothness(1.0, memberships(node)));
         let coupled = self.cliques.iter().map(|clique| metric.coupled_smoothness(clique)).fold(0.0, f64::max);
         let step = 1.0 / (smoothness.fold(0.0, f64::max) + coupled);
-        let mut nodes = solve::clique_nodes(own, &self.cliques, step, metric);
-        (0..4_000).for_each(|_| solve::clique_iteration(&mut nodes).unwrap());
+        let mut nodes = clique_nodes(own, &self.cliques, step, metric);
+        (0..4_000).for_each(|_| clique_iteration(&mut nodes).unwrap());
         let said: BTreeMap<usize, CliqueMessage> =
             nodes.iter_mut().enumerate().map(|(node, state)| (node, state.message())).collect();
         let x: Vec<Vec<f64>> = nodes.iter().map(|node| node.solution().to_vec()).collect();

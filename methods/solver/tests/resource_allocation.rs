@@ -3,13 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use mingle_solver::experiments::{BUDGETS, SharedBudgets};
-use mingle_solver::{CliqueMessage, CliqueNode, CliqueOptimality, DistanceMetric, SolverNode, solve};
+use mingle_solver::{CliqueMessage, CliqueNode, CliqueOptimality, DistanceMetric, SolverNode};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+mod in_one_process;
+mod problems;
 mod projected;
 
+use in_one_process::{clique_iteration, clique_nodes};
+use problems::{BUDGETS, SharedBudgets};
 use projected::{Descent, ProjectedNodes, projected};
 
 struct Instance(SharedBudgets);
@@ -57,8 +60,8 @@ impl Instance {
 
     /// The prices of the budgets, less the contributions of the cliques' costs.
     fn found_prices(&self, metric: DistanceMetric) -> [f64; 4] {
-        let mut nodes = solve::clique_nodes(self.0.terms(), &self.0.cliques, 0.6, metric);
-        (0..400).for_each(|_| solve::clique_iteration(&mut nodes).unwrap());
+        let mut nodes = clique_nodes(self.0.terms(), &self.0.cliques, 0.6, metric);
+        (0..400).for_each(|_| clique_iteration(&mut nodes).unwrap());
         let messages = said(&mut nodes);
         let mut prices = [f64::NAN; 4];
         let mut cost = 0.0;
@@ -82,10 +85,10 @@ impl Instance {
     fn iterations(&self, step: f64, metric: DistanceMetric, share: f64) -> (usize, f64) {
         let (reference, _) = self.reference();
         let least = self.0.objective(&reference);
-        let mut nodes = solve::clique_nodes(self.0.terms(), &self.0.cliques, step, metric);
+        let mut nodes = clique_nodes(self.0.terms(), &self.0.cliques, step, metric);
         let (mut reached, mut off) = (None, f64::INFINITY);
         for iteration in 1..=400 {
-            solve::clique_iteration(&mut nodes).unwrap();
+            clique_iteration(&mut nodes).unwrap();
             let solution: Vec<f64> = nodes.iter().map(|node| node.solution()[0]).collect();
             let is_close = (self.0.objective(&solution) - least).abs() <= share * least;
             reached = if is_close { reached.or(Some(iteration)) } else { None };
@@ -276,9 +279,9 @@ fn the_certificate_is_within_a_factor_of_the_true_residual_at_every_iteration() 
     for seed in 0..4 {
         let instance = Instance::random(seed);
         for (metric, step) in [(DistanceMetric::Identity, 1.0 / 1.2), (DistanceMetric::Memberships, 0.625)] {
-            let mut nodes = solve::clique_nodes(instance.0.terms(), &instance.0.cliques, step, metric);
+            let mut nodes = clique_nodes(instance.0.terms(), &instance.0.cliques, step, metric);
             for iteration in 1..=20 {
-                solve::clique_iteration(&mut nodes).unwrap();
+                clique_iteration(&mut nodes).unwrap();
                 if ![1, 5, 20].contains(&iteration) {
                     continue;
                 }
@@ -304,8 +307,8 @@ fn the_certificate_is_within_a_factor_of_the_true_residual_at_every_iteration() 
 fn a_solution_that_was_tampered_with_is_caught_though_it_keeps_the_budgets() {
     let instance = Instance::random(1);
     for metric in [DistanceMetric::Identity, DistanceMetric::Memberships] {
-        let mut nodes = solve::clique_nodes(instance.0.terms(), &instance.0.cliques, 0.6, metric);
-        (0..400).for_each(|_| solve::clique_iteration(&mut nodes).unwrap());
+        let mut nodes = clique_nodes(instance.0.terms(), &instance.0.cliques, 0.6, metric);
+        (0..400).for_each(|_| clique_iteration(&mut nodes).unwrap());
         let honest = said(&mut nodes);
         assert!(certified(&nodes, &instance, &honest) < 1e-9);
         // Two nodes that are in the last clique alone: one gives the other a part of its number.

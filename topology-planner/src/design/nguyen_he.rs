@@ -38,41 +38,6 @@ const COLORING_EFFORT: u32 = 1;
 /// Up to this `K` a sweep continues in any case: on small topologies to the last edge.
 const SWEEP_AT_LEAST: usize = 256;
 
-/// Eq. 19 after step 3 of Algorithm 1 for every `K` that was tried.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Sweep {
-    /// In the order of `K`, from 0.
-    pub points: Vec<SweepPoint>,
-}
-
-/// One `K` of a sweep.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SweepPoint {
-    /// `K`: edges added to the spanning tree.
-    pub extra_edges: usize,
-    /// The logarithm of eq. 19 after step 3.
-    pub ln_objective_19: f64,
-    /// `D+` after step 3; 1 for a directed ring.
-    pub max_out_degree: usize,
-}
-
-/// Tries every `K` from 0 to the number of edges outside the spanning tree, at most `2 n` or 256, whichever is more:
-/// steps 1 to 3 of Algorithm 1 and eq. 19. O(n (n + m)) for each `K`; designs compute it only where it may be the
-/// least.
-///
-/// ```
-/// use mingle_planner::{Topology, design::sweep};
-/// let ring = sweep(&Topology::generate("ring:n=8")?);
-/// assert_eq!(ring.points.len(), 2); // a path, and the ring
-/// assert_eq!(ring.points[1].max_out_degree, 1);
-/// # Ok::<(), mingle_planner::TopologyError>(())
-/// ```
-#[must_use]
-pub fn sweep(topology: &Topology) -> Sweep {
-    let mut trials = Trials::new(topology, sweep_limit(topology));
-    Sweep { points: (0..trials.len()).map(|extra_edges| trials.point(extra_edges)).collect() }
-}
-
 /// The largest `K` of a sweep.
 fn sweep_limit(topology: &Topology) -> usize {
     SWEEP_AT_LEAST.max(SWEEP_EDGES_PER_NODE * topology.node_count())
@@ -119,7 +84,7 @@ pub(super) struct Choice {
 pub(super) fn best(topology: &Topology) -> Choice {
     let mut trials = Trials::new(topology, sweep_limit(topology));
     let finish = |trials: &Trials<'_>, extra_edges| (extra_edges, algorithm_1(topology, trials.oriented(extra_edges)));
-    let ring = trials.best(|_| true).filter(|&extra_edges| trials.point(extra_edges).max_out_degree == 1);
+    let ring = trials.best(|_| true).filter(|&extra_edges| trials.max_out_degree(extra_edges) == 1);
     let ring = ring.map(|extra_edges| finish(&trials, extra_edges));
     // K = 0 orients a tree, where some node of three or more has two neighbours; two nodes have no other K.
     let other = trials.best(|max_out_degree| max_out_degree > 1);

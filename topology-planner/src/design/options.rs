@@ -130,7 +130,8 @@ impl Default for DesignOptions {
 /// The number of edges added to the spanning tree: `K` of Algorithm 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExtraEdges {
-    /// The `K` that minimises \[NH\] eq. 19, see [`sweep`](super::sweep).
+    /// The `K` that minimises \[NH\] eq. 19 after step 3, up to the number of edges outside the spanning tree, but at
+    /// most `2 n` or 256, whichever is more.
     #[default]
     Auto,
     /// This `K`.

@@ -4,7 +4,7 @@ use std::fs;
 
 use mingle_planner::{Medium, Method, transient};
 use mingle_protocol::collective::tracking_rounds;
-use mingle_solver::{Mixing, Regression, Standardization, solve};
+use mingle_solver::{MixedNode, Mixing, NidsNode, Regression, SolverNode, Standardization};
 use mingle_solving::{AveragingScheme, Problem};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -25,8 +25,13 @@ fn over_messages_nids_goes_through_the_bits_that_it_goes_through_without() {
             .map(move |table| regression.terms(&table, &Standardization::none(3), 36.0 / NODES as f64))
     };
     let smoothness = terms().map(|terms| terms.smooth.smoothness()).fold(0.0, f64::max);
-    let expected = solve::nids(terms().collect(), &Mixing::new(rows.to_vec()).unwrap(), 1.0 / smoothness, 60);
-    for (solution, expected) in solutions.iter().zip(expected) {
+    let mixing = Mixing::new(rows.to_vec()).unwrap();
+    let mut nodes: Vec<NidsNode> = terms().map(|terms| NidsNode::new(terms, 1.0 / smoothness)).collect();
+    for _ in 0..60 {
+        let messages: Vec<Vec<f64>> = nodes.iter_mut().map(MixedNode::message).collect();
+        nodes.iter_mut().enumerate().for_each(|(at, node)| node.absorb(&mixing.mix(at, &messages)));
+    }
+    for (solution, expected) in solutions.iter().zip(nodes.iter().map(SolverNode::solution)) {
         assert_eq!(solution.step.to_bits(), (1.0 / smoothness).to_bits());
         assert_eq!(coefficients(solution), expected);
         assert!(!solution.converged && solution.iterations == 60);

@@ -5,7 +5,6 @@
 //! bound on that. So all `K` get a lower bound first; then exact values are computed, the least bound first, until no
 //! bound that is left is below the best value.
 
-use super::SweepPoint;
 use crate::{
     digraph::{Digraph, Link},
     distance,
@@ -99,12 +98,12 @@ impl<'t> Trials<'t> {
         best.map(|(_, at)| at)
     }
 
-    /// One `K` with the exact value of eq. 19.
-    pub(super) fn point(&mut self, extra_edges: usize) -> SweepPoint {
-        let ln_objective_19 = self.exact(extra_edges);
-        SweepPoint { extra_edges, ln_objective_19, max_out_degree: self.trials[extra_edges].max_out_degree }
+    /// `D+` after step 3; 1 for a directed ring.
+    pub(super) fn max_out_degree(&self, extra_edges: usize) -> usize {
+        self.trials[extra_edges].max_out_degree
     }
 
+    /// The exact value of eq. 19 for this `K`.
     fn exact(&mut self, extra_edges: usize) -> f64 {
         let trial = self.trials[extra_edges];
         if trial.is_exact {
@@ -144,4 +143,26 @@ fn diameter_at_least(graph: &Digraph, start: usize) -> (usize, usize) {
         hops = farther;
     }
     (hops, from)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn eq_19_alone_is_least_for_a_directed_ring_on_a_complete_graph() {
+        let complete = Topology::generate("complete:n=6").unwrap();
+        let mut trials = Trials::new(&complete, usize::MAX);
+        assert_eq!(trials.best(|_| true), Some(1));
+        assert_eq!(trials.max_out_degree(1), 1);
+    }
+
+    #[test]
+    fn a_ring_has_two_trials_a_path_and_the_ring() {
+        let ring = Topology::generate("ring:n=8").unwrap();
+        let trials = Trials::new(&ring, usize::MAX);
+        assert_eq!((trials.len(), trials.max_out_degree(1)), (2, 1));
+    }
 }

@@ -1,24 +1,26 @@
-//! The two experiments of Watanabe and Sakurama (\[WS\], section 6) as problems, for tests and measurements of
+//! The problems of the two experiments of Watanabe and Sakurama (\[WS\], section 6), for tests and measurements of
 //! convergence.
+#![allow(dead_code)] // not every suite uses both
 
 use std::sync::Arc;
 
+use mingle_solver::{
+    CliqueTerm, ConsensusTerms, L1, LeastSquares, MeanCost, Nonnegative, Nonsmooth, Quadratic, Smooth, SumTo, solve,
+};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::{CliqueTerm, ConsensusTerms, L1, LeastSquares, MeanCost, Nonnegative, Nonsmooth, Quadratic, Smooth, SumTo};
-
 /// The budgets of the four cliques of the first experiment.
-pub const BUDGETS: [f64; 4] = [5.0, 10.0, 5.0, 15.0];
+pub(crate) const BUDGETS: [f64; 4] = [5.0, 10.0, 5.0, 15.0];
 
 /// The first experiment: twenty nodes share four budgets, over cliques that overlap.
-pub struct SharedBudgets {
+pub(crate) struct SharedBudgets {
     /// The preferred number of each node.
-    pub wishes: Vec<f64>,
+    pub(crate) wishes: Vec<f64>,
     /// The preferred mean of the members of each clique.
-    pub targets: Vec<f64>,
+    pub(crate) targets: Vec<f64>,
     /// The cliques, with their budgets and costs.
-    pub cliques: Vec<CliqueTerm>,
+    pub(crate) cliques: Vec<CliqueTerm>,
 }
 
 fn members() -> [Vec<usize>; 4] {
@@ -28,8 +30,7 @@ fn members() -> [Vec<usize>; 4] {
 
 impl SharedBudgets {
     /// The experiment with preferences of nodes and cliques drawn uniformly.
-    #[must_use]
-    pub fn random(seed: u64) -> Self {
+    pub(crate) fn random(seed: u64) -> Self {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
         let members = members();
         let memberships = |node: usize| members.iter().filter(|clique| clique.contains(&node)).count();
@@ -45,22 +46,19 @@ impl SharedBudgets {
     }
 
     /// The terms of each node.
-    #[must_use]
-    pub fn terms(&self) -> Vec<ConsensusTerms> {
+    pub(crate) fn terms(&self) -> Vec<ConsensusTerms> {
         let smooth = self.smooth().into_iter();
         smooth.map(|smooth| ConsensusTerms { smooth, nonsmooth: Box::new(Nonnegative) }).collect()
     }
 
     /// The smooth term of each node.
-    #[must_use]
-    pub fn smooth(&self) -> Vec<Box<dyn Smooth>> {
+    pub(crate) fn smooth(&self) -> Vec<Box<dyn Smooth>> {
         let term = |&wish: &f64| Box::new(Quadratic { weight: 1.0, center: vec![wish] }) as Box<dyn Smooth>;
         self.wishes.iter().map(term).collect()
     }
 
     /// The costs of all nodes and cliques.
-    #[must_use]
-    pub fn objective(&self, x: &[f64]) -> f64 {
+    pub(crate) fn objective(&self, x: &[f64]) -> f64 {
         let own: f64 = x.iter().zip(&self.wishes).map(|(x, wish)| (x - wish).powi(2) / 2.0).sum();
         let costs = self.cliques.iter().zip(&self.targets).map(|(clique, target)| {
             let mean = clique.members.iter().map(|&node| x[node]).sum::<f64>() / clique.members.len() as f64;
@@ -72,15 +70,14 @@ impl SharedBudgets {
 
 /// The second experiment: `min sum_i 1/2 || A_i x - b_i ||^2 + weight || x ||_1` over nodes that hold `A_i = I + scale Omega_i`
 /// and `b_i`, with entries of the standard normal distribution.
-pub struct SharedModel {
+pub(crate) struct SharedModel {
     parts: Vec<LeastSquares>,
     weight: f64,
 }
 
 impl SharedModel {
     /// The experiment with this many nodes and variables.
-    #[must_use]
-    pub fn random(nodes: usize, variables: usize, scale: f64, weight: f64, seed: u64) -> Self {
+    pub(crate) fn random(nodes: usize, variables: usize, scale: f64, weight: f64, seed: u64) -> Self {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
         let part = |dice: &mut ChaCha8Rng| {
             let entry = |at: usize| f64::from(u8::from(at.is_multiple_of(variables + 1)));
@@ -91,7 +88,7 @@ impl SharedModel {
     }
 
     /// The terms of each node.
-    pub fn terms(&self) -> impl Iterator<Item = ConsensusTerms> {
+    pub(crate) fn terms(&self) -> impl Iterator<Item = ConsensusTerms> {
         self.parts.iter().map(|part| ConsensusTerms {
             smooth: Box::new(part.clone()),
             nonsmooth: Box::new(L1 { weight: self.weight }),
@@ -99,29 +96,26 @@ impl SharedModel {
     }
 
     /// The inverse of the largest Lipschitz constant of all nodes.
-    #[must_use]
-    pub fn step(&self) -> f64 {
+    pub(crate) fn step(&self) -> f64 {
         1.0 / self.parts.iter().map(Smooth::smoothness).fold(0.0, f64::max)
     }
 
     /// The objective of all nodes at one model.
-    #[must_use]
-    pub fn objective(&self, x: &[f64]) -> f64 {
+    pub(crate) fn objective(&self, x: &[f64]) -> f64 {
         let nonsmooth = L1 { weight: self.weight }.value(x) * self.parts.len() as f64;
         self.parts.iter().map(|part| part.value(x)).sum::<f64>() + nonsmooth
     }
 
     /// The least objective, computed from all parts in one place.
-    #[must_use]
-    pub fn least(&self) -> f64 {
+    pub(crate) fn least(&self) -> f64 {
         let nonsmooth = L1 { weight: self.weight * self.parts.len() as f64 };
-        let (x, _) = crate::solve::alone(&Together(&self.parts), &nonsmooth, 1e-14, 3_000);
+        let (x, _) = solve::alone(&Together(&self.parts), &nonsmooth, 1e-14, 3_000);
         self.objective(&x)
     }
 
     /// `| F(x) - F* | / F*` as \[WS\] measure it (figure 5): each node's own terms at its own model, so differences of
     /// the models count to first order. The models are by node.
-    pub fn own_error<'a>(&self, least: f64, models: impl Iterator<Item = &'a [f64]>) -> f64 {
+    pub(crate) fn own_error<'a>(&self, least: f64, models: impl Iterator<Item = &'a [f64]>) -> f64 {
         let penalty = L1 { weight: self.weight };
         let own = self.parts.iter().zip(models).map(|(part, model)| part.value(model) + penalty.value(model));
         ((own.sum::<f64>() - least) / least).abs()
@@ -129,7 +123,7 @@ impl SharedModel {
 
     /// The relative error of the objective of all at the worst node's model: the loss of a user of that model. It falls
     /// with the square of the distance from the solution.
-    pub fn error<'a>(&self, least: f64, models: impl Iterator<Item = &'a [f64]>) -> f64 {
+    pub(crate) fn error<'a>(&self, least: f64, models: impl Iterator<Item = &'a [f64]>) -> f64 {
         models.map(|model| ((self.objective(model) - least) / least).abs()).fold(0.0, f64::max)
     }
 }
@@ -151,7 +145,7 @@ impl Smooth for Together<'_> {
         let mut one = vec![0.0; x.len()];
         for part in self.0 {
             part.gradient(x, &mut one);
-            crate::vector::add(gradient, 1.0, &one);
+            gradient.iter_mut().zip(&one).for_each(|(sum, one)| *sum += one);
         }
     }
 
