@@ -7,7 +7,7 @@ use crate::out;
 /// Prints the model, and its losses at each site.
 pub(super) fn print(problem: &Problem, answer: &Answer) {
     let Answer::Robust { coefficients, intercept, labels, sites, warnings, .. } = answer else { return };
-    out::line(format!("{:<28} {:>16}   {:>12}", "column", "coefficient", "scaled"));
+    out::line(Coefficient::HEAD);
     coefficients.iter().map(Coefficient::line).for_each(out::line);
     out::line(format!("{:<28} {intercept:>16.9}", "(intercept)"));
     if let Some([negative, positive]) = labels {

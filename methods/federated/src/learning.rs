@@ -295,9 +295,9 @@ impl RoundLearning for FederatedLearning {
 /// BLAKE3 of the rows of all members.
 fn hash_of(table: &StatisticsTable) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
-    table.iter().flatten().for_each(|number| {
+    for number in table.iter().flatten() {
         hasher.update(&number.to_bits().to_le_bytes());
-    });
+    }
     *hasher.finalize().as_bytes()
 }
 

@@ -14,3 +14,8 @@ pub(crate) fn distance(a: &[f64], b: &[f64]) -> f64 {
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
+
+/// The Euclidean distance.
+pub(crate) fn euclidean(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
+}

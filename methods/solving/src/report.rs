@@ -119,13 +119,16 @@ fn rows(solution: &Solution) -> u64 {
 }
 
 fn model(coefficients: &[Coefficient], intercept: f64) -> Vec<String> {
-    let mut lines = vec![format!("{:<28} {:>16}   {:>12}", "column", "coefficient", "scaled")];
+    let mut lines = vec![Coefficient::HEAD.to_owned()];
     lines.extend(coefficients.iter().map(Coefficient::line));
     lines.push(format!("{:<28} {intercept:>16.9}", "(intercept)"));
     lines
 }
 
 impl Coefficient {
+    /// The head of a table of coefficients.
+    pub const HEAD: &str = "column                            coefficient         scaled";
+
     /// A line of a table: the column, its coefficient, and the scaled one.
     pub fn line(&self) -> String {
         let Self { column, value, scaled } = self;

@@ -117,7 +117,7 @@ impl ExactMoments {
 
     /// n Q - S^2, the variance times n^2.
     fn variance_numerator(&self, count: u64) -> Dyadic {
-        let square = Dyadic::new(-(&self.sum.mantissa * &self.sum.mantissa), 2 * self.sum.exponent);
+        let square = Dyadic::new(-self.sum.mantissa.pow(2), 2 * self.sum.exponent);
         Dyadic::new(&self.squares.mantissa * count, self.squares.exponent).plus(&square)
     }
 }

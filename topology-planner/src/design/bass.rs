@@ -258,7 +258,7 @@ impl Sampler<'_> {
 /// For each number, the fraction of the steps that have it.
 fn shares_of(steps: &[usize], count: usize) -> Vec<f64> {
     let mut shares = vec![0.0; count];
-    let share = 1.0 / steps.len().max(1) as f64;
+    let share = 1.0 / steps.len() as f64;
     steps.iter().for_each(|&number| shares[number] += share);
     shares
 }

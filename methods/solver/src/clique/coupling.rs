@@ -256,7 +256,7 @@ impl CliqueCoupling for Within {
 fn approach(weights: &[f64], v: &mut [Vec<f64>], force: impl FnOnce(f64) -> f64) {
     let [first, second] = v else { return };
     let difference: Vec<f64> = first.iter().zip(&*second).map(|(a, b)| a - b).collect();
-    let apart = crate::vector::dot(&difference, &difference).sqrt();
+    let apart = crate::vector::euclidean(first, second);
     if apart == 0.0 {
         return;
     }
@@ -269,7 +269,7 @@ fn approach(weights: &[f64], v: &mut [Vec<f64>], force: impl FnOnce(f64) -> f64)
 /// The Euclidean distance of two points.
 fn apart(x: &[&[f64]]) -> f64 {
     let [first, second] = x else { return 0.0 };
-    first.iter().zip(*second).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
+    crate::vector::euclidean(first, second)
 }
 
 fn components(v: &[Vec<f64>]) -> usize {

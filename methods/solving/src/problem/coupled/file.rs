@@ -283,43 +283,53 @@ impl CoupledFile {
         plan: &Plan,
         names: &[String],
     ) -> Result<(ProblemTask, StoppingCriteria, serde_json::Value), FileError> {
-        let limits = StoppingCriteria { tolerance: self.tolerance, iterations: self.iterations };
-        let components = &self.components;
-        if components.is_empty() {
+        if self.components.is_empty() {
             return Err(CouplingError::NoComponents.into());
         }
+        let limits = StoppingCriteria { tolerance: self.tolerance, iterations: self.iterations };
         let mut cliques = Vec::new();
         let mut shared = Vec::new();
         for entry in &self.clique {
-            let place = || format!("clique {}", entry.name);
-            let find = |member: &NodeName| member.find(plan, names, &place);
-            let members = entry.members.iter().map(find).collect::<Result<Vec<usize>, _>>()?;
-            if members.iter().collect::<BTreeSet<_>>().len() != members.len() {
-                return Err(FileError::MemberTwice(entry.name.clone()));
-            }
-            if self.clique.iter().filter(|other| other.name == entry.name).count() > 1 {
-                return Err(FileError::CliqueTwice(entry.name.clone()));
-            }
-            cliques.extend(entry.cliques(components, &members, names)?);
+            let members = self.members(entry, plan, names)?;
+            cliques.extend(entry.cliques(&self.components, &members, names)?);
             let CliqueEntry { name, coupling, budget, target, weight, distance, offsets, .. } = entry;
             shared.push(serde_json::json!([name, members, coupling, budget, target, weight, distance, offsets]));
         }
-        let mut own: Vec<Arc<dyn OwnTerms>> =
-            names.iter().map(|_| Arc::new(vec![usual(); components.len()]) as Arc<dyn OwnTerms>).collect();
+        let metric = self.metric.metric();
+        let shared = serde_json::json!({
+            "kind": COUPLED, "components": self.components, "metric": format!("{metric:?}"), "limits": limits,
+            "cliques": shared,
+        });
+        let (own, entered) = self.own_terms(plan, names)?;
+        let task = CoupledTask { entered, ..CoupledTask::new(self.components, cliques, own, metric)? };
+        Ok((ProblemTask::Coupled(Arc::new(task)), limits, shared))
+    }
+
+    /// The members of a clique, in the order of the file.
+    fn members(&self, entry: &CliqueEntry, plan: &Plan, names: &[String]) -> Result<Vec<usize>, FileError> {
+        let find = |member: &NodeName| member.find(plan, names, &|| format!("clique {}", entry.name));
+        let members = entry.members.iter().map(find).collect::<Result<Vec<usize>, _>>()?;
+        if members.iter().collect::<BTreeSet<_>>().len() != members.len() {
+            return Err(FileError::MemberTwice(entry.name.clone()));
+        }
+        if self.clique.iter().filter(|other| other.name == entry.name).count() > 1 {
+            return Err(FileError::CliqueTwice(entry.name.clone()));
+        }
+        Ok(members)
+    }
+
+    /// The terms of each node, and the nodes that have an entry.
+    fn own_terms(&self, plan: &Plan, names: &[String]) -> Result<(Vec<Arc<dyn OwnTerms>>, BTreeSet<usize>), FileError> {
+        let usual: Arc<dyn OwnTerms> = Arc::new(vec![usual(); self.components.len()]);
+        let mut own = vec![usual; names.len()];
         let mut entered = BTreeSet::new();
         for entry in &self.node {
             let node = entry.node.find(plan, names, &|| "[[node]]".to_owned())?;
             if !entered.insert(node) {
                 return Err(FileError::NodeTwice(names[node].clone()));
             }
-            own[node] = Arc::new(entry.preferences(components, &names[node])?);
+            own[node] = Arc::new(entry.preferences(&self.components, &names[node])?);
         }
-        let metric = self.metric.metric();
-        let shared = serde_json::json!({
-            "kind": COUPLED, "components": components, "metric": format!("{metric:?}"), "limits": limits,
-            "cliques": shared,
-        });
-        let task = CoupledTask { entered, ..CoupledTask::new(self.components, cliques, own, metric)? };
-        Ok((ProblemTask::Coupled(Arc::new(task)), limits, shared))
+        Ok((own, entered))
     }
 }
