@@ -22,7 +22,7 @@ pub(super) fn execute(arguments: &WaitArgs, json: bool) -> Result {
     let condition = arguments.condition;
     let reached = client::block_on(async {
         let mut seen = None;
-        let watching = watch(&home, condition, &mut seen);
+        let watching = watch(&home, arguments, &mut seen);
         match tokio::time::timeout(arguments.timeout, watching).await {
             Ok(reached) => Ok(reached),
             Err(_) => Err(too_late(&home, arguments, seen).await),
@@ -61,7 +61,8 @@ impl ReachedState {
 
 /// Follows the snapshots until the condition holds; `seen` is the last one. A peer that is not there may still come,
 /// and one that has gone may come back.
-async fn watch(home: &Home, condition: WaitCondition, seen: &mut Option<ReachedState>) -> ReachedState {
+async fn watch(home: &Home, arguments: &WaitArgs, seen: &mut Option<ReachedState>) -> ReachedState {
+    let condition = arguments.condition;
     let mut absent_since = Some(Instant::now());
     loop {
         if let Ok(mut snapshots) = Client::new(home).follow("/v1/status/follow").await {
