@@ -333,8 +333,6 @@ fn most_popular(degrees: &[usize]) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use mingle_models::DeviceName;
 
     use super::*;
