@@ -15,7 +15,7 @@ use crate::filter::{LowPass, SpectrumCache};
 use crate::generator::below;
 use crate::interactions::{Interactions, bipartite_graph};
 use crate::loss::{MarginRule, RankingLoss};
-use crate::metrics::{Mean, RankingQuality, UserGroup};
+use crate::metrics::{Mean, RankingQuality, UserGroup, recall, top};
 use crate::model::{RecommenderNetwork, RecommenderShape, read_scores};
 use crate::optimizer::RmsPropParameters;
 use crate::popularity::{BUCKETS, Example, Popularity, bucket};
@@ -297,6 +297,23 @@ impl RecommenderClient {
         Ok(counted.quality())
     }
 
+    /// Recall of the interactions that the client has trained on: a measure of memorization.
+    ///
+    /// # Errors
+    /// [`RecommendError::Device`].
+    pub fn training_recall(&self, k: usize) -> Result<f64, RecommendError> {
+        let pooled = self.network.pooled();
+        let mut mean = Mean::default();
+        let users: Vec<u32> = (0..self.interactions.users().len() as u32).collect();
+        for chunk in users.chunks(CHUNK) {
+            let all = self.network.all_scores(&pooled, chunk, users.len())?;
+            for (user, scores) in chunk.iter().zip(all) {
+                mean.add(recall(&top(&scores, &[], k), &self.split.train[*user as usize], k));
+            }
+        }
+        Ok(mean.value().unwrap_or(0.0))
+    }
+
     /// The users with held-out items: all, or as many as are evaluated, evenly spread among them.
     fn evaluated_users(&self) -> Vec<u32> {
         let held_out = |user: &u32| !self.split.test[*user as usize].is_empty();
@@ -329,49 +346,4 @@ fn most_popular(degrees: &[usize]) -> Vec<bool> {
     let mut is_popular = vec![false; degrees.len()];
     order.iter().take(degrees.len().div_ceil(POPULAR_SHARE)).for_each(|item| is_popular[*item] = true);
     is_popular
-}
-
-#[cfg(test)]
-mod tests {
-    use mingle_models::DeviceName;
-
-    use super::*;
-    use crate::metrics::{recall, top};
-
-    /// 50 users and 40 items in two blocks without interactions between them.
-    fn blocks() -> Interactions {
-        let names: Vec<(String, String)> = (0..50_u32)
-            .flat_map(|user| (0..20_u32).map(move |item| (user, item + 20 * (user % 2))))
-            .filter(|&(user, item)| (user + item * 7) % 4 > 0)
-            .map(|(user, item)| (user.to_string(), item.to_string()))
-            .collect();
-        Interactions::from_pairs(names.iter().map(|(user, item)| (user.as_str(), item.as_str())))
-    }
-
-    /// The mean recall of the interactions that a client has trained on, of `k` items.
-    fn training_recall(client: &RecommenderClient, k: usize) -> f64 {
-        let pooled = client.network.pooled();
-        let users: Vec<u32> = (0..client.interactions.users().len() as u32).collect();
-        let mut mean = Mean::default();
-        for chunk in users.chunks(CHUNK) {
-            let all = client.network.all_scores(&pooled, chunk, users.len()).unwrap();
-            for (user, scores) in chunk.iter().zip(all) {
-                mean.add(recall(&top(&scores, &[], k), &client.split.train[*user as usize], k));
-            }
-        }
-        mean.value().unwrap()
-    }
-
-    #[test]
-    fn two_blocks_are_learned_by_heart() {
-        let device = DeviceName::Cpu.open().unwrap();
-        for loss in [LossKind::Contrastive, LossKind::Bpr] {
-            let options =
-                ClientOptions { loss, frequencies: 12, batch_size: 256, learning_rate: 5e-3, ..Default::default() };
-            let mut client = RecommenderClient::new(blocks(), options, 1, &device, None).unwrap();
-            client.train(60).unwrap();
-            let recall = training_recall(&client, 20);
-            assert!(recall > 0.9, "{loss:?}: {recall}");
-        }
-    }
 }

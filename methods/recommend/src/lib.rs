@@ -14,6 +14,7 @@
 //! | [`reference_shares`], [`divergence`], [`similarity`] | similarity of a client to the reference |
 //! | [`RecommenderClient`], [`ClientOptions`] | one client: training, its shared vector, mixing with the mean, evaluation |
 //! | [`Recommender`] | recommendation after training |
+//! | [`federate`] | all clients in one place, with exact means: the reference for the serverless form |
 //!
 //! This crate uses no network, protocol or clock.
 //!
@@ -35,6 +36,7 @@
 mod batch_nodes;
 mod client;
 mod error;
+mod federation;
 mod filter;
 mod generator;
 mod interactions;
@@ -43,7 +45,6 @@ mod metrics;
 mod model;
 mod optimizer;
 mod partition;
-mod personalization;
 mod popularity;
 mod recommender;
 mod similarity;
@@ -52,13 +53,13 @@ mod split;
 
 pub use client::{ClientOptions, Filtering, LossKind, RecommenderClient};
 pub use error::RecommendError;
+pub use federation::{Personalization, aggregates, federate, similarities};
 pub use filter::{LowPass, SpectrumCache};
 pub use generator::Planted;
 pub use interactions::{Form, Interactions, UnknownForm, bipartite_graph, read_interactions};
 pub use loss::{MarginRule, RankingLoss, angle, shifted_cosine};
 pub use metrics::{K, METRICS, RankingQuality, UserGroup, ndcg, recall, top};
 pub use partition::{DealOptions, GraphParts, MOST_PARTS, SLACK, co_cluster};
-pub use personalization::{Personalization, aggregates};
 pub use popularity::{BUCKETS, Example, Popularity, bucket};
 pub use recommender::{Recommendation, Recommender};
 pub use similarity::{

@@ -3,8 +3,8 @@
 
 use mingle_models::{Device, DeviceName};
 use mingle_recommend::{
-    ClientOptions, Filtering, Interactions, Kernel, Personalization, Planted, RecommendError, Recommender,
-    RecommenderClient, Size, SpectrumCache, reference_shares,
+    ClientOptions, Filtering, Interactions, Kernel, LossKind, Personalization, Planted, RecommendError, Recommender,
+    RecommenderClient, SpectrumCache, federate, similarities,
 };
 
 fn device() -> Device {
@@ -32,28 +32,14 @@ fn blocks() -> Interactions {
     Interactions::from_pairs(names.iter().map(|(user, item)| (user.as_str(), item.as_str())))
 }
 
-/// The share of each client in the mean of all.
-fn similarities(clients: &[RecommenderClient]) -> Vec<f64> {
-    let sizes: Vec<Size> = clients.iter().map(RecommenderClient::size).collect();
-    let reference = reference_shares(Size::mean(&sizes), Kernel::Paper, 12, 0).unwrap();
-    let all: Vec<f64> = clients.iter().map(|client| client.divergence(&reference)).collect();
-    let personalization = Personalization::Similarity { floor: 0.0 };
-    all.iter().map(|own| personalization.share(*own, &all)).collect()
-}
-
-/// One round of all clients in one place: each trains for some epochs and, if `aggregates`, takes its share of the mean.
-fn federate(clients: &mut [RecommenderClient], shares: &[f64], epochs: u32, aggregates: bool) {
-    let mut sum: Vec<f64> = Vec::new();
-    for client in clients.iter_mut() {
-        client.train(epochs).unwrap();
-        let shared = client.shared().unwrap();
-        sum.resize(shared.len(), 0.0);
-        sum.iter_mut().zip(shared).for_each(|(sum, value)| *sum += f64::from(value));
-    }
-    if aggregates {
-        let count = clients.len() as f64;
-        let mean: Vec<f32> = sum.into_iter().map(|sum| (sum / count) as f32).collect();
-        clients.iter_mut().zip(shares).for_each(|(client, share)| client.take(&mean, *share).unwrap());
+#[test]
+fn two_blocks_are_learned_by_heart() {
+    for loss in [LossKind::Contrastive, LossKind::Bpr] {
+        let mut client =
+            RecommenderClient::new(blocks(), ClientOptions { loss, ..options() }, 1, &device(), None).unwrap();
+        client.train(60).unwrap();
+        let recall = client.training_recall(20).unwrap();
+        assert!(recall > 0.9, "{loss:?}: {recall}");
     }
 }
 
@@ -101,15 +87,15 @@ fn who_is_not_similar_keeps_its_own_and_who_is_takes_the_mean() {
 #[test]
 fn clients_learn_together_and_each_keeps_what_is_its_own() {
     let mut together = clients(3, options());
-    let shares = similarities(&together);
+    let shares = similarities(&together, Personalization::Similarity { floor: 0.0 }, Kernel::Paper, 12, 0).unwrap();
     assert!(shares.contains(&0.0) && shares.contains(&1.0), "{shares:?}");
     for round in 0..4 {
-        federate(&mut together, &shares, 5, round >= 1);
+        federate(&mut together, &shares, 5, round >= 1).unwrap();
     }
     let quality: Vec<_> = together.iter().map(|client| client.evaluate().unwrap()).collect();
     assert!(quality.iter().all(|quality| quality.recall.unwrap() > 0.0), "{quality:?}");
     let mut averaged = clients(3, options());
-    federate(&mut averaged, &[1.0; 3], 1, true);
+    federate(&mut averaged, &[1.0; 3], 1, true).unwrap();
     let weights: Vec<Vec<f32>> = averaged.iter().map(|client| client.shared().unwrap()).collect();
     assert_eq!(weights[0][..28_929], weights[2][..28_929]);
     assert_ne!(averaged[0].state().unwrap(), averaged[2].state().unwrap());
