@@ -44,7 +44,7 @@ async fn a_built_in_model_is_trained_by_peers_of_another_program_and_its_file_sa
         known.extend_from_slice(peers[peers.len() - 1].addresses());
     }
     for (peer, home) in peers.into_iter().zip(&homes) {
-        let Outcome::Trained { summary, parameters } =
+        let Outcome::Trained { summary, parameters, .. } =
             tokio::time::timeout(PATIENCE, peer.outcome()).await.unwrap().unwrap()
         else {
             panic!("it did not train")

@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         known.extend_from_slice(peers[peers.len() - 1].addresses());
     }
     for peer in peers {
-        if let Outcome::Trained { parameters, summary } = peer.outcome().await? {
+        if let Outcome::Trained { parameters, summary, .. } = peer.outcome().await? {
             println!("node {}: {parameters:.3?}, {}", summary.node, summary.metrics);
         }
     }

@@ -65,6 +65,8 @@ pub(crate) struct Finished {
     pub privacy: Option<PrivacySpending>,
     /// The momentum across rounds.
     pub momentum: MomentumOfPeer,
+    /// `true` if the user stopped it, and it goes on when it is started again.
+    pub was_stopped: bool,
     /// Rounds completed.
     pub rounds: u64,
     /// Rounds of these that this peer skipped.
@@ -81,8 +83,7 @@ pub(crate) struct Finished {
 
 /// The parts of a driver, besides those of every member of a plan.
 pub(crate) struct DriverParts {
-    /// The node's configuration, without the initial model once the node has that; its incarnation may grow when
-    /// neighbours remember an earlier life of this peer.
+    /// The node's configuration, without the initial model once the node has it; neighbours may raise its incarnation.
     pub config: NodeConfig,
     /// This peer's key, for plans to come.
     pub keypair: Keypair,
@@ -102,9 +103,8 @@ pub(crate) struct DriverParts {
     pub evaluate_every: u64,
     /// Privacy spent before, where changes are private.
     pub privacy: Option<PrivacySpending>,
-    /// `true` if the initial model is a model of the swarm: from its records, from other members, or the one that all
-    /// begin with. Others that need one get it, also before this peer has met a neighbour: they cannot be met before
-    /// they have it.
+    /// `true` if the initial model is a model of the swarm, as of its records or its members: others that need one get it,
+    /// also before this peer has met a neighbour.
     pub begins_with_a_model_of_the_swarm: bool,
     /// Hints for a user whose peer does not fit the swarm, or diverges.
     pub advice: Advice,
@@ -227,6 +227,7 @@ impl<'a> Driver<'a> {
         let skipped = self.member.skipped_rounds.total;
         let Member { connections, timeline, followers, .. } = self.member;
         Ok(Finished {
+            was_stopped: self.stopping && !self.node.has_left(),
             node: self.node,
             place: connections.place,
             evaluation,

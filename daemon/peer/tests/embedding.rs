@@ -136,7 +136,7 @@ async fn summaries(peers: Vec<RunningPeer>) -> Vec<(Summary, Vec<f32>)> {
     let mut all = Vec::new();
     for peer in peers {
         match ended(peer).await.unwrap() {
-            Outcome::Trained { summary, parameters } => all.push((*summary, parameters.to_vec())),
+            Outcome::Trained { summary, parameters, .. } => all.push((*summary, parameters.to_vec())),
             other => panic!("{other:?}"),
         }
     }

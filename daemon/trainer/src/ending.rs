@@ -16,10 +16,10 @@ impl TrainerHost {
     /// Then waits for the supervisor to end the trainer that it started.
     pub(crate) fn end(&self, outcome: &Result<Outcome>) -> BoxFuture<'static, ()> {
         match outcome {
-            Ok(Outcome::Trained { summary, parameters }) => self.end_as(RunEnd::Model {
+            Ok(Outcome::Trained { summary, parameters, was_stopped }) => self.end_as(RunEnd::Model {
                 vector: Arc::clone(parameters),
                 rounds: summary.rounds,
-                was_stopped: summary.rounds < summary.rounds_wanted,
+                was_stopped: *was_stopped,
             }),
             Ok(Outcome::Averaged { parameters, rounds }) => self.end_with_model(Arc::clone(parameters), *rounds),
             Ok(_) => self.end_as(RunEnd::Failure {

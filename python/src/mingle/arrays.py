@@ -62,6 +62,7 @@ def form_of(model: Any, flatten: Flatten | None = None) -> Form:
         return _jax_form(model)
     if hasattr(model, "dtype") and hasattr(model, "__array__"):
         _check_real("the model", model)
+        return _array_form(model)
     return Form(Layout.flat(len(_floats(model))), _floats, lambda vector: array("f", vector.tobytes()))
 
 
@@ -111,11 +112,9 @@ def _numpy_form(model: Any) -> Form:
     shape, kind = model.shape, model.dtype
 
     def to_vector(value: Any) -> memoryview[float]:
-        if len(shape) == 1 and not hasattr(value, "shape"):
+        if len(shape) == 1 and not hasattr(value, "dtype"):
             return _floats(value)
-        if getattr(value, "shape", None) != shape:
-            raise LayoutError(f"the model is now {_in_words(value)}: give an array of shape {list(shape)}, as the first one was")
-        _check_real("the model", value)
+        _check_form("the model", value, shape)
         return _floats(value)
 
     def from_vector(vector: memoryview[float]) -> Any:
@@ -124,31 +123,50 @@ def _numpy_form(model: Any) -> Form:
     return Form(Layout([("x", shape)]), to_vector, from_vector, is_exact=_is_wide(model))
 
 
-def _in_words(value: Any) -> str:
-    shape = getattr(value, "shape", None)
-    return f"a {type(value).__name__}" if shape is None else f"an array of shape {list(shape)}"
+def _array_form(model: Any) -> Form:
+    """Of an array of another library: vectors come back as `array.array`, as for any buffer."""
+    shape = tuple(model.shape)
+
+    def to_vector(value: Any) -> memoryview[float]:
+        if hasattr(value, "dtype"):
+            _check_form("the model", value, shape)
+        return _floats(value)
+
+    return Form(Layout.flat(len(_floats(model))), to_vector, lambda vector: array("f", vector.tobytes()))
+
+
+def _check_form(what: str, value: Any, shape: tuple[int, ...]) -> None:
+    """Refuses what has another shape than the first model, or a type that would truncate the swarm's."""
+    found = getattr(value, "shape", None)
+    if found is None or tuple(found) != tuple(shape):
+        now = f"a {type(value).__name__}" if found is None else f"of shape {list(found)}"
+        raise LayoutError(f"{what} is now {now}: give an array of shape {list(shape)}, as the first one was")
+    if hasattr(value, "dtype"):
+        _check_real(what, value)
 
 
 def _dict_form(model: dict[str, Any]) -> Form:
     import numpy
 
     layout = Layout((name, value.shape) for name, value in model.items())
+    kinds = {name: value.dtype for name, value in model.items()}
+    is_exact = all(map(_is_wide, model.values()))
 
     def to_vector(values: dict[str, Any]) -> memoryview[float]:
         for entry in layout:
-            if entry.name not in values or values[entry.name].shape != entry.shape:
-                raise LayoutError(f"`{entry.name}` is missing, or its shape is no longer {list(entry.shape)}")
-            _check_real(f"`{entry.name}`", values[entry.name])
-        if others := [name for name in values if name not in model]:
+            if entry.name not in values:
+                raise LayoutError(f"`{entry.name}` is missing: the model keeps the arrays that it had at the start")
+            _check_form(f"`{entry.name}`", values[entry.name], entry.shape)
+        if others := [name for name in values if name not in kinds]:
             raise LayoutError(f"`{others[0]}` is new: the model keeps the arrays that it had at the start")
         return _floats(numpy.concatenate([numpy.ravel(values[entry.name]) for entry in layout]))
 
     def from_vector(vector: memoryview[float]) -> Any:
         flat = numpy.frombuffer(vector, dtype=numpy.float32)
         parts = ((entry, flat[entry.offset : entry.offset + entry.size]) for entry in layout)
-        return {entry.name: part.reshape(entry.shape).astype(model[entry.name].dtype) for entry, part in parts}
+        return {entry.name: part.reshape(entry.shape).astype(kinds[entry.name]) for entry, part in parts}
 
-    return Form(layout, to_vector, from_vector, is_exact=all(map(_is_wide, model.values())))
+    return Form(layout, to_vector, from_vector, is_exact=is_exact)
 
 
 def _flattened(model: Any, flatten: Flatten) -> Form:
@@ -183,9 +201,15 @@ def _jax_form(model: Any) -> Form:
         return unravel(jax.numpy.asarray(numpy.frombuffer(vector, dtype=numpy.float32)))
 
     def to_vector(value: Any) -> memoryview[float]:
-        shapes = [(jax.tree_util.keystr(path) or "x", leaf.shape) for path, leaf in jax.tree_util.tree_flatten_with_path(value)[0]]
-        if shapes != [(entry.name, entry.shape) for entry in layout]:
-            raise LayoutError(f"the model is now {shapes[:5]}: give the arrays that it had at the start, with their names and shapes")
+        found = {jax.tree_util.keystr(path) or "x": leaf for path, leaf in jax.tree_util.tree_flatten_with_path(value)[0]}
+        for entry in layout:
+            if entry.name not in found:
+                raise LayoutError(f"`{entry.name}` is missing: the model keeps the arrays that it had at the start")
+            if hasattr(found[entry.name], "dtype") or entry.shape:
+                _check_form(f"`{entry.name}`", found[entry.name], entry.shape)
+        if len(found) > len(layout):
+            new = next(name for name in found if name not in {entry.name for entry in layout})
+            raise LayoutError(f"`{new}` is new: the model keeps the arrays that it had at the start")
         return _floats(ravel_pytree(value)[0])
 
     is_exact = all(_is_wide(leaf) for _, leaf in leaves)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -203,9 +204,13 @@ class Exchange(Generic[Model]):
 
 
 def _whole(steps: int) -> int:
-    if isinstance(steps, bool) or steps != int(steps) or steps < 0:
+    try:
+        whole = -1 if isinstance(steps, bool) else operator.index(steps)
+    except TypeError:
+        whole = -1
+    if whole < 0:
         raise MingleError(f"steps={steps!r}: give the number of local steps that were taken, a whole number; 0 where nothing was trained")
-    return int(steps)
+    return whole
 
 
 def _subtract(minuend: memoryview[float], subtrahend: memoryview[float], into: memoryview[float], factor: float) -> None:

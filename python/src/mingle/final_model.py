@@ -83,8 +83,10 @@ def read_final_model(home: str, layout: Layout, since: float, into: memoryview) 
             if file.shapes[entry.name] != entry.shape or file.dtypes[entry.name] != "F32":
                 return None
             file.read_into(entry.name, into[4 * entry.offset : 4 * (entry.offset + entry.size)])
-        with open(os.path.join(home, "summary.json"), "rb") as summary:
-            rounds = int(json.load(summary)["rounds"])
+        with open(os.path.join(home, "summary.json"), "rb") as file_of_summary:
+            summary = json.load(file_of_summary)
+        rounds = int(summary["rounds"])
+        is_early = rounds < int(summary.get("rounds_wanted", rounds))
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
-    return Order(0, "end", rounds, 0, None, 1.0)
+    return Order(0, "end", rounds, 0, None, 1.0, stopped=is_early)

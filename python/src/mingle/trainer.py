@@ -205,7 +205,7 @@ class Trainer:
             if self._is_closed:
                 raise MingleError("the trainer was detached while it waited")
             if deadline.is_peer_away and (end := self._ended(into)) is not None:
-                return end
+                return end if answer is None else _after_refusal(answer, end, is_away=True)
             if self.session is None:
                 self._try_to_attach(deadline)
                 continue
@@ -296,9 +296,10 @@ class Trainer:
                 self._tell_wish(session)
 
 
-def _after_refusal(answer: _Open, order: Order) -> Order:
-    """The order that came in place of one whose answer the peer has refused; warns where steps are lost with the run's end."""
-    if order.kind != "end" or answer.refused == 0 or answer.steps == 0:
+def _after_refusal(answer: _Open, order: Order, *, is_away: bool = False) -> Order:
+    """The order that came in place of one whose answer the peer has refused, or was stopped before it took; warns where steps are lost."""
+    is_lost = answer.refused > 0 or (is_away and order.stopped)
+    if order.kind != "end" or not is_lost or answer.steps == 0:
         return order
     how = "the peer was stopped" if order.stopped else "the run ended"
     log.warning("%s in round %d: the last %d steps are lost", how, answer.order.round, answer.steps)

@@ -93,7 +93,8 @@ impl Peer {
         self.log.tell(done(&summary));
         let is_done = summary.rounds >= summary.rounds_wanted;
         self.board.update(|status| status.state = if is_done { PeerState::Done } else { PeerState::Stopped });
-        Ok(Outcome::Trained { summary: Box::new(summary), parameters })
+        let was_stopped = finished.was_stopped && !is_done;
+        Ok(Outcome::Trained { summary: Box::new(summary), parameters, was_stopped })
     }
 
     /// Writes the model and the summary. Of a run that was stopped before its first round, no model replaces one that was

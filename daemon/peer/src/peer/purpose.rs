@@ -30,6 +30,8 @@ pub enum Outcome {
         summary: Box<Summary>,
         /// The de-biased model, `[dimension]`.
         parameters: Arc<[f32]>,
+        /// `true` if it was stopped before its last round, and goes on when it is started again.
+        was_stopped: bool,
     },
     /// It trained by federated averaging: the model, `[dimension]`, which is in the home too.
     Averaged {
