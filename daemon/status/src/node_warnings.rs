@@ -60,17 +60,7 @@ pub fn warning(event: &NodeEvent, remedy: &Remedy<'_>) -> Option<String> {
         NodeEvent::DeltaClipped { round, norm, bound } => Some(format!(
             "the local steps of round {round} went {norm:.3e} far, which was cut to {bound:.3e}: lower the learning rate"
         )),
-        NodeEvent::MassLow { share } if remedy.away.is_some() => Some(format!(
-            "this peer has held only {share:.2} of its usual weight for many rounds, and node {} is away with what it holds: that comes back \
-             with it. If it is gone for good: {}",
-            remedy.away.unwrap_or_default(),
-            remedy.in_words(remedy.away)
-        )),
-        NodeEvent::MassLow { share } => Some(format!(
-            "this peer has held only {share:.2} of its usual weight for many rounds: a member may keep all it gets. \
-             Peers that it should give to name it. {}",
-            remedy.in_words(None)
-        )),
+        NodeEvent::MassLow { share } => Some(low_weight(*share, remedy)),
         NodeEvent::NeighbourKeeps { peer, given, received, ahead, rounds } => Some(format!(
             "node {peer} was given weight {given:.3} and gave {received:.3}, nothing in the last {rounds:.0} rounds, and is {ahead:.1} periods \
              of the plan ahead of what it gave: it may keep all it gets. {}",
@@ -94,6 +84,21 @@ pub fn warning(event: &NodeEvent, remedy: &Remedy<'_>) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// The warning of a peer that is short of weight.
+fn low_weight(share: f64, remedy: &Remedy<'_>) -> String {
+    let (reason, way) = match remedy.away {
+        Some(away) => (
+            format!("and node {away} is away with what it holds: that comes back with it. If it is gone for good:"),
+            remedy.in_words(Some(away)),
+        ),
+        None => (
+            "and a member may keep all it gets. Peers that it should give to name it.".to_owned(),
+            remedy.in_words(None),
+        ),
+    };
+    format!("this peer has held only {share:.2} of its usual weight for many rounds, {reason} {way}")
 }
 
 /// The source of the warning that an event is worth.

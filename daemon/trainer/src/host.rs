@@ -203,7 +203,7 @@ impl TrainerHost {
         }
     }
 
-    /// Attaches a trainer under a new session, and announces it.
+    /// Attaches a trainer under a new session, and announces that unless the run is over.
     pub(crate) fn attach(&self, attach: &Attach, caller: Caller) -> Result<Attached, Refusal> {
         let session = session_id().map_err(Refusal::gone)?;
         let attached = self.change(|state| {
@@ -222,8 +222,10 @@ impl TrainerHost {
             })
         })?;
         tracing::debug!(needs = ?attached.needs == Need::Initial, "a trainer has attached");
-        self.tell(Event::TrainerAttached { trainer: attach.describe() });
-        self.show(Some(attach.describe()));
+        if self.state().end.is_none() {
+            self.tell(Event::TrainerAttached { trainer: attach.describe() });
+            self.show(Some(attach.describe()));
+        }
         Ok(attached)
     }
 

@@ -46,9 +46,9 @@ impl DistanceMetric {
         }
     }
 
-    /// A Lipschitz constant of the coupling of a clique, as it bounds the step in this metric.
+    /// A Lipschitz constant of the cost of a clique, as it bounds the step in this metric.
     #[must_use]
-    pub fn coupled_smoothness(self, clique: &CliqueTerm) -> f64 {
+    pub fn cost_smoothness(self, clique: &CliqueTerm) -> f64 {
         match self {
             Self::Identity => clique.smoothness(),
             Self::Memberships => clique.smoothness() * clique.memberships.iter().copied().max().unwrap_or(1) as f64,
@@ -83,6 +83,14 @@ impl CliqueTerm {
             Some(cost) => cost.gradient(x),
             None => x.iter().map(|x| vec![0.0; x.len()]).collect(),
         }
+    }
+
+    /// Returns `true` if cost and coupling are for its members and for so many components.
+    #[must_use]
+    pub fn is_for(&self, components: usize) -> bool {
+        let members = self.members.len();
+        self.cost.as_ref().is_none_or(|cost| cost.is_for(members, components))
+            && self.coupling.as_ref().is_none_or(|coupling| coupling.is_for(members, components))
     }
 
     /// The cost, and the value of the coupling where it is a penalty.
@@ -135,15 +143,15 @@ impl CliqueNode {
     ///
     /// # Panics
     ///
-    /// When it is in no clique, or a coupling is for another number of members than its clique has.
+    /// When it is in no clique, or a cost or coupling is for other members or components than its clique has.
     #[must_use]
     pub fn new(id: usize, terms: ConsensusTerms, cliques: Vec<CliqueTerm>, step: f64, metric: DistanceMetric) -> Self {
         assert!(!cliques.is_empty(), "node {id} is in no clique");
-        for CliqueTerm { members, coupling, .. } in &cliques {
-            let wanted = coupling.as_ref().and_then(|coupling| coupling.arity()).unwrap_or(members.len());
-            assert_eq!(wanted, members.len(), "{coupling:?} does not couple {members:?}");
-        }
         let local = Local::new(terms);
+        let dimension = local.x().len();
+        for term in &cliques {
+            assert!(term.is_for(dimension), "{term:?} is not for {dimension} components");
+        }
         let copy = |term: CliqueTerm| CliqueCopy { z: vec![local.x().to_vec(); term.members.len()], term };
         let cliques = cliques.into_iter().map(copy).collect();
         Self { id, local, step, metric, cliques }

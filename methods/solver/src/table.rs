@@ -239,7 +239,8 @@ impl RegressionTable {
         LeastSquares::new(self.columns.len(), matrix, self.scaled_target(scaling, root))
     }
 
-    /// The same with a constant as the last variable, and with `ridge / 2` of the squares of all others.
+    /// The term of [`least_squares`](Self::least_squares) with a constant as the last variable, and `ridge / 2` of the squares
+    /// of all others.
     #[must_use]
     pub fn least_squares_with_constant(&self, scaling: &Standardization, factor: f64, ridge: f64) -> LeastSquares {
         let root = factor.sqrt();

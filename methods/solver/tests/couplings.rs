@@ -50,7 +50,7 @@ impl Posed {
         let own = self.preferences.iter().map(|components| Preference::terms_of(components)).collect();
         let memberships = |node: usize| self.cliques.iter().filter(|clique| clique.members.contains(&node)).count();
         let smoothness = (0..self.preferences.len()).map(|node| metric.own_smoothness(1.0, memberships(node)));
-        let coupled = self.cliques.iter().map(|clique| metric.coupled_smoothness(clique)).fold(0.0, f64::max);
+        let coupled = self.cliques.iter().map(|clique| metric.cost_smoothness(clique)).fold(0.0, f64::max);
         let step = 1.0 / (smoothness.fold(0.0, f64::max) + coupled);
         let mut nodes = clique_nodes(own, &self.cliques, step, metric);
         (0..4_000).for_each(|_| clique_iteration(&mut nodes).unwrap());
@@ -205,8 +205,8 @@ impl CliqueCoupling for OnALine {
         (0..x[0].len()).map(|at| Self::bend(x, at).abs()).fold(0.0, f64::max)
     }
 
-    fn arity(&self) -> Option<usize> {
-        Some(3)
+    fn is_for(&self, members: usize, _: usize) -> bool {
+        members == 3
     }
 }
 
@@ -225,7 +225,7 @@ fn a_coupling_of_a_user_is_solved_and_certified_like_the_others() {
 }
 
 #[test]
-#[should_panic(expected = "does not couple [0, 1, 2]")]
+#[should_panic(expected = "is not for 1 components")]
 fn a_coupling_of_two_members_is_not_taken_for_three() {
     let lasso: Arc<dyn CliqueCoupling> = Arc::new(NetworkLasso { weight: 1.0 });
     let wishes = [0.0, 1.0, 2.0].map(|one| wish(&[one])).to_vec();

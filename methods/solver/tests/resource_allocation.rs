@@ -141,7 +141,7 @@ fn largest_step(instance: &Instance, metric: DistanceMetric) -> f64 {
     let cliques = &instance.0.cliques;
     let memberships = |node: usize| cliques.iter().filter(|clique| clique.members.contains(&node)).count();
     let own = (0..20).map(|node| metric.own_smoothness(1.0, memberships(node)));
-    let coupled = cliques.iter().map(|clique| metric.coupled_smoothness(clique));
+    let coupled = cliques.iter().map(|clique| metric.cost_smoothness(clique));
     2.0 / (own.fold(0.0, f64::max) + coupled.fold(0.0, f64::max))
 }
 

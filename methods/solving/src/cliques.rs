@@ -44,7 +44,7 @@ pub(crate) struct OwnCliques {
     metric: DistanceMetric,
     /// The number of variables of each node.
     dimension: usize,
-    /// Their places among all cliques.
+    /// The places of its cliques among all.
     pub(crate) places: Vec<usize>,
     pub(crate) terms: Vec<CliqueTerm>,
     partners: Vec<NodeId>,
@@ -55,7 +55,7 @@ pub(crate) struct OwnCliques {
 }
 
 impl OwnCliques {
-    /// Those of the node `me` among all cliques.
+    /// The cliques of the node `me`.
     pub(crate) fn new(all: &[CliqueTerm], me: usize, dimension: usize, metric: DistanceMetric) -> Self {
         let places: Vec<usize> = (0..all.len()).filter(|&clique| all[clique].members.contains(&me)).collect();
         let terms: Vec<CliqueTerm> = places.iter().map(|&clique| all[clique].clone()).collect();
@@ -119,7 +119,7 @@ impl OwnCliques {
     /// Agrees on half of the largest step at which the splitting converges.
     async fn agree_on_step(&self, collectives: &Collectives, smoothness: f64) -> Result<f64, SolveError> {
         let own = self.metric.own_smoothness(smoothness, self.terms.len());
-        let coupled = self.terms.iter().map(|clique| self.metric.coupled_smoothness(clique)).fold(0.0, f64::max);
+        let coupled = self.terms.iter().map(|clique| self.metric.cost_smoothness(clique)).fold(0.0, f64::max);
         let largest = collectives.most(&[own, coupled]).await?;
         let sum = largest[0] + largest[1];
         Ok(if sum > 0.0 { 1.0 / sum } else { 1.0 })

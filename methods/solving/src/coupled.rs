@@ -32,7 +32,7 @@ pub(crate) async fn solve(
         let clique = &task.cliques()[place];
         CliqueState {
             clique: clique.name.clone(),
-            coupling: clique.coupling.clone(),
+            coupling: clique.word.clone(),
             violation: term.violation(&x),
             prices: prices.clone(),
         }

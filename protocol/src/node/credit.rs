@@ -233,7 +233,7 @@ impl Node {
         let counts_its_rounds = !is_reversible || is_tree;
         let is_short = self.credit.own_share.is_some_and(|share| share < ENOUGH);
         // Where links go one way, silence is all there is to go by, and a neighbour that is far ahead is silent until its parcels
-        // have had their step. Elsewhere they are in its balance.
+        // have had their step. Elsewhere they are in its balance, or have their step in this round.
         let has_waiting = |peer: &Neighbour| !is_reversible && peer.incoming.as_ref().is_some_and(InLink::has_waiting);
         let is_excused = |peer: &Neighbour| !peer.is_active() || peer.has_ended() || has_waiting(peer);
         let schedule = &self.config.schedule;

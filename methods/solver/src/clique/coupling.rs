@@ -14,6 +14,11 @@ pub trait CliqueCost: Debug + Send + Sync {
 
     /// The gradient at `x`, `[member][component]`.
     fn gradient(&self, x: &[&[f64]]) -> Vec<Vec<f64>>;
+
+    /// Returns `true` if it is for so many members with so many components each.
+    fn is_for(&self, _members: usize, _components: usize) -> bool {
+        true
+    }
 }
 
 /// A closed convex function of a clique's variables with a cheap proximal operator, `g_l`: a penalty or a constraint.
@@ -34,9 +39,9 @@ pub trait CliqueCoupling: Debug + Send + Sync {
         0.0
     }
 
-    /// The number of members that it couples, where it is not for any.
-    fn arity(&self) -> Option<usize> {
-        None
+    /// Returns `true` if it couples so many members with so many components each.
+    fn is_for(&self, _members: usize, _components: usize) -> bool {
+        true
     }
 
     /// Replaces the subgradients that the members took by those of one element of the subdifferential near `x`; returns
@@ -74,6 +79,10 @@ pub struct MeanCost {
 }
 
 impl CliqueCost for MeanCost {
+    fn is_for(&self, _: usize, components: usize) -> bool {
+        self.target.len() == components
+    }
+
     fn smoothness(&self, members: usize) -> f64 {
         self.weight / members as f64
     }
@@ -101,6 +110,10 @@ pub struct FormationCost {
 }
 
 impl CliqueCost for FormationCost {
+    fn is_for(&self, members: usize, components: usize) -> bool {
+        are_for(&self.offsets, members, components)
+    }
+
     fn smoothness(&self, members: usize) -> f64 {
         self.weight * members as f64
     }
@@ -118,7 +131,7 @@ impl CliqueCost for FormationCost {
     }
 }
 
-/// All variables are equal.
+/// The constraint that all variables are equal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Equal;
 
@@ -147,7 +160,8 @@ impl CliqueCoupling for Equal {
     }
 }
 
-/// Each member is at its place in a formation, wherever that is: the variables less the offsets are equal.
+/// The constraint that each member is at its place in a formation, wherever that is: the variables less the offsets are
+/// equal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Formation {
     /// The places of the members in the formation, `[member][component]`.
@@ -170,8 +184,8 @@ impl CliqueCoupling for Formation {
         Equal.violation(&less.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
-    fn arity(&self) -> Option<usize> {
-        Some(self.offsets.len())
+    fn is_for(&self, members: usize, components: usize) -> bool {
+        are_for(&self.offsets, members, components)
     }
 
     fn subgradients(&self, x: &[&[f64]], taken: &mut [Vec<f64>]) -> f64 {
@@ -179,7 +193,7 @@ impl CliqueCoupling for Formation {
     }
 }
 
-/// The sum of the variables is this, `[component]`.
+/// The constraint that the variables sum to this, `[component]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SumTo(pub Vec<f64>);
 
@@ -200,6 +214,10 @@ impl CliqueCoupling for SumTo {
         let mean = mean(taken);
         taken.iter_mut().for_each(|taken| taken.clone_from(&mean));
         0.0
+    }
+
+    fn is_for(&self, _: usize, components: usize) -> bool {
+        self.0.len() == components
     }
 
     fn prices(&self, subgradients: &[Vec<f64>]) -> Vec<f64> {
@@ -224,12 +242,12 @@ impl CliqueCoupling for NetworkLasso {
         self.weight * apart(x)
     }
 
-    fn arity(&self) -> Option<usize> {
-        Some(2)
+    fn is_for(&self, members: usize, _: usize) -> bool {
+        members == 2
     }
 }
 
-/// Two members are no further apart than this, `|| x_1 - x_2 ||_2 <= distance`.
+/// The constraint that two members are no further apart than this, `|| x_1 - x_2 ||_2 <= distance`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Within {
     /// Not negative.
@@ -246,9 +264,14 @@ impl CliqueCoupling for Within {
         (apart(x) - self.distance).max(0.0)
     }
 
-    fn arity(&self) -> Option<usize> {
-        Some(2)
+    fn is_for(&self, members: usize, _: usize) -> bool {
+        members == 2
     }
+}
+
+/// Returns `true` if there is an offset for each of so many members and components.
+fn are_for(offsets: &[Vec<f64>], members: usize, components: usize) -> bool {
+    offsets.len() == members && offsets.iter().all(|offset| offset.len() == components)
 }
 
 /// Moves two points towards each other, each by its weight times `force` of their distance, and no further than until

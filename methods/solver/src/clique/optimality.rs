@@ -15,7 +15,8 @@ use super::{CliqueCopy, CliqueMessage, CliqueNode};
 #[derive(Clone, Debug, PartialEq)]
 pub struct CliqueOptimality {
     /// The distance from the stationary points of the Lagrangian, in the units of a gradient: the length of a projected
-    /// gradient step of size 1, with the multipliers that the members of its cliques agree on.
+    /// gradient step of size 1, with the multipliers that the members of its cliques agree on. No less than the distance from
+    /// the point at which these are subgradients of a coupling, where that is not this point.
     pub stationarity: f64,
     /// The largest violation of a constraint of its cliques.
     pub violation: f64,

@@ -30,14 +30,14 @@ impl OwnTerms for Vec<Preference> {
 pub struct CoupledClique {
     /// The name, for reports.
     pub name: String,
-    /// The coupling in a word, for reports.
-    pub coupling: String,
+    /// The word for the coupling in reports.
+    pub word: String,
     /// The nodes.
     pub members: BTreeSet<usize>,
     /// The cost of their variables, `f_l`.
     pub cost: Option<Arc<dyn CliqueCost>>,
-    /// The penalty or constraint on their variables, `g_l`.
-    pub constraint: Option<Arc<dyn CliqueCoupling>>,
+    /// The coupling of their variables, `g_l`.
+    pub coupling: Option<Arc<dyn CliqueCoupling>>,
 }
 
 /// A problem of variables that cliques couple.
@@ -50,6 +50,14 @@ pub struct CoupledTask {
     own: Vec<Arc<dyn OwnTerms>>,
     /// The nodes that have an entry in a file.
     pub(super) entered: BTreeSet<usize>,
+}
+
+impl CoupledClique {
+    /// Its terms, with the number of cliques that each member is in.
+    fn term(&self, memberships: Vec<usize>) -> CliqueTerm {
+        let members = self.members.iter().copied().collect();
+        CliqueTerm { members, memberships, cost: self.cost.clone(), coupling: self.coupling.clone() }
+    }
 }
 
 impl CoupledTask {
@@ -66,14 +74,23 @@ impl CoupledTask {
         if components.is_empty() {
             return Err(CouplingError::NoComponents);
         }
-        for CoupledClique { name, members, constraint, .. } in &cliques {
-            if let Some(&member) = members.iter().find(|member| **member >= own.len()) {
-                return Err(CouplingError::Member { clique: name.clone(), member, last: own.len().saturating_sub(1) });
+        let mut names = BTreeSet::new();
+        for clique in &cliques {
+            let name = || clique.name.clone();
+            if let Some(&member) = clique.members.iter().find(|member| **member >= own.len()) {
+                return Err(CouplingError::Member { clique: name(), member, last: own.len().saturating_sub(1) });
             }
-            let wanted = constraint.as_ref().and_then(|constraint| constraint.arity()).unwrap_or(members.len().max(1));
-            if wanted != members.len() {
-                return Err(CouplingError::Members { clique: name.clone(), members: members.len(), wanted });
+            if clique.members.is_empty() || !clique.term(Vec::new()).is_for(components.len()) {
+                let (members, components) = (clique.members.len(), components.len());
+                return Err(CouplingError::Unfit { clique: name(), members, components });
             }
+            if !names.insert(&clique.name) {
+                return Err(CouplingError::Twice { clique: name() });
+            }
+        }
+        let is_of_other_length = |terms: &Arc<dyn OwnTerms>| terms.terms().smooth.dimension() != components.len();
+        if let Some(node) = own.iter().position(is_of_other_length) {
+            return Err(CouplingError::Dimension { node, components: components.len() });
         }
         let is_coupled = |node: &usize| cliques.iter().any(|clique| clique.members.contains(node));
         if let Some(node) = (0..own.len()).find(|node| !is_coupled(node)) {
@@ -95,12 +112,7 @@ impl CoupledTask {
     /// The terms of the cliques.
     pub(crate) fn terms(&self) -> Vec<CliqueTerm> {
         let memberships = |node: &usize| self.cliques.iter().filter(|clique| clique.members.contains(node)).count();
-        let term = |clique: &CoupledClique| CliqueTerm {
-            members: clique.members.iter().copied().collect(),
-            memberships: clique.members.iter().map(memberships).collect(),
-            cost: clique.cost.clone(),
-            coupling: clique.constraint.clone(),
-        };
+        let term = |clique: &CoupledClique| clique.term(clique.members.iter().map(memberships).collect());
         self.cliques.iter().map(term).collect()
     }
 

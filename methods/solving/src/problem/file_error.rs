@@ -72,8 +72,19 @@ pub enum FileError {
     #[error("the plan links node {0} to no other both ways: make one with mingle plan make --method clique-phi")]
     NoLinkBothWays(String),
     /// A link of a network lasso is none of the plan.
-    #[error("[[link]]: the plan does not link {one} and {other} both ways")]
+    #[error(
+        "[[link]]: the plan does not link {one} and {other} both ways: leave it out, or make a plan that links them"
+    )]
     NotLinked { one: String, other: String },
+    /// Two entries are for one link.
+    #[error("there are two [[link]] for {one} and {other}")]
+    LinkTwice { one: String, other: String },
+    /// A clique has fewer members than its coupling couples.
+    #[error("clique {0} has too few members for its coupling: name at least two nodes, or one for a budget or a mean")]
+    FewMembers(String),
+    /// A node is in no clique.
+    #[error("node {0} is in no clique: put it into a [[clique]], or nothing couples it to the others")]
+    Uncoupled(String),
     /// The tolerance is too fine, or not a number below 1.
     #[error("tolerance = {0}: give a number that is at least {FINEST_TOLERANCE:e} and below 1")]
     Tolerance(f64),

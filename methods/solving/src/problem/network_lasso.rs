@@ -3,6 +3,8 @@
 //! ```text
 //!   min   sum over nodes  n/(2N) || A_i x_i - b_i ||^2 + ridge/2 || x_i ||^2   +   lambda sum over links  w || x_i - x_j ||_2
 //! ```
+//!
+//! for `n` nodes with `N` rows in all; the ridge leaves out the constant, which is the last coefficient.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -107,17 +109,19 @@ impl NetworkLassoFile {
         if let Some(node) = (0..names.len()).find(|node| !links.iter().any(|(nodes, _)| nodes.contains(node))) {
             return Err(FileError::NoLinkBothWays(names[node].clone()));
         }
+        let mut entered = BTreeSet::new();
         for LinkEntry { nodes, weight } in &self.link {
             let find = |name: &NodeName| name.find(plan, names, &|| "[[link]]".to_owned());
             let mut ends = [find(&nodes[0])?, find(&nodes[1])?];
             ends.sort_unstable();
-            match links.iter_mut().find(|(link, _)| *link == ends) {
-                Some((_, of_link)) => *of_link = *weight,
-                None => {
-                    let [one, other] = ends.map(|node| names[node].clone());
-                    return Err(FileError::NotLinked { one, other });
-                }
+            let [one, other] = ends.map(|node| names[node].clone());
+            let Some((_, of_link)) = links.iter_mut().find(|(link, _)| *link == ends) else {
+                return Err(FileError::NotLinked { one, other });
+            };
+            if !entered.insert(ends) {
+                return Err(FileError::LinkTwice { one, other });
             }
+            *of_link = *weight;
         }
         let weights = links.iter().map(|(_, weight)| ("the weight of a [[link]]", *weight));
         for (key, number) in [("lambda", lambda), ("ridge", ridge)].into_iter().chain(weights) {

@@ -99,7 +99,7 @@ pub(super) fn read_rows(path: &Path, source: &TableSource) -> Result<RegressionT
     Ok(RegressionTable::read(BufReader::new(InputFile::open(path)?), &source.selection)?)
 }
 
-/// The same, with columns that fit the regression.
+/// The rows of a table whose columns fit the regression.
 pub(super) fn read_table(path: &Path, task: &RegressionTask) -> Result<RegressionTable, TableFileError> {
     let table = read_rows(path, &task.source)?;
     task.regression.check(table.columns())?;

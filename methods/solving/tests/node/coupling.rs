@@ -26,18 +26,18 @@ impl CliqueCoupling for Double {
         (x[0][0] - 2.0 * x[1][0]).abs()
     }
 
-    fn arity(&self) -> Option<usize> {
-        Some(2)
+    fn is_for(&self, members: usize, components: usize) -> bool {
+        (members, components) == (2, 1)
     }
 }
 
 fn clique(members: [usize; 2]) -> CoupledClique {
     CoupledClique {
         name: format!("{members:?}"),
-        coupling: "double".to_owned(),
+        word: "double".to_owned(),
         members: BTreeSet::from(members),
         cost: None,
-        constraint: Some(Arc::new(Double)),
+        coupling: Some(Arc::new(Double)),
     }
 }
 
@@ -88,5 +88,14 @@ fn cliques_that_do_not_fit_are_refused_by_name() {
         "node 2 is in no clique: nothing couples it to the others"
     );
     let three = CoupledClique { members: BTreeSet::from([0, 1, 2]), ..clique([0, 1]) };
-    assert_eq!(refused(vec![three], &[0.0; 3]), "clique [0, 1] has 3 members, and its coupling is for 2");
+    let unfit = "clique [0, 1]: its cost or coupling is not for 3 members with 1 components each";
+    assert_eq!(refused(vec![three], &[0.0; 3]), unfit);
+    let twice = CoupledClique { members: BTreeSet::from([1, 2]), ..clique([0, 1]) };
+    assert_eq!(refused(vec![clique([0, 1]), twice], &[0.0; 3]), "two cliques are called [0, 1]");
+    let of_two = vec!["x".to_owned(), "y".to_owned()];
+    let free = CoupledClique { coupling: None, ..clique([0, 1]) };
+    let own: Vec<Arc<dyn OwnTerms>> =
+        (0..2).map(|_| Arc::new(vec![Preference::default()]) as Arc<dyn OwnTerms>).collect();
+    let refused = CoupledTask::new(of_two, vec![free], own, DistanceMetric::Identity).unwrap_err();
+    assert_eq!(refused, CouplingError::Dimension { node: 0, components: 2 });
 }

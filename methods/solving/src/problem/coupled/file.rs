@@ -94,7 +94,7 @@ impl CouplingName {
         }
     }
 
-    /// `true` if it couples every two members by themselves.
+    /// Returns `true` if it couples every two members by themselves.
     fn is_of_pairs(self) -> bool {
         matches!(self, Self::NetworkLasso | Self::Within)
     }
@@ -179,13 +179,13 @@ impl CliqueEntry {
         members: &[usize],
         names: &[String],
     ) -> Result<Vec<CoupledClique>, FileError> {
-        let (cost, constraint) = self.coupled(components, members)?;
+        let (cost, coupling) = self.coupled(components, members)?;
         let clique = |name: String, members: BTreeSet<usize>| CoupledClique {
             name,
-            coupling: self.coupling.word().to_owned(),
+            word: self.coupling.word().to_owned(),
             members,
             cost: cost.clone(),
-            constraint: constraint.clone(),
+            coupling: coupling.clone(),
         };
         if !self.coupling.is_of_pairs() || members.len() == 2 {
             return Ok(vec![clique(self.name.clone(), members.iter().copied().collect())]);
@@ -301,6 +301,10 @@ impl CoupledFile {
             "cliques": shared,
         });
         let (own, entered) = self.own_terms(plan, names)?;
+        let coupled: BTreeSet<usize> = cliques.iter().flat_map(|clique| clique.members.iter().copied()).collect();
+        if let Some(node) = (0..names.len()).find(|node| !coupled.contains(node)) {
+            return Err(FileError::Uncoupled(names[node].clone()));
+        }
         let task = CoupledTask { entered, ..CoupledTask::new(self.components, cliques, own, metric)? };
         Ok((ProblemTask::Coupled(Arc::new(task)), limits, shared))
     }
@@ -311,6 +315,10 @@ impl CoupledFile {
         let members = entry.members.iter().map(find).collect::<Result<Vec<usize>, _>>()?;
         if members.iter().collect::<BTreeSet<_>>().len() != members.len() {
             return Err(FileError::MemberTwice(entry.name.clone()));
+        }
+        let least = if matches!(entry.coupling, CouplingName::Budget | CouplingName::Mean) { 1 } else { 2 };
+        if members.len() < least {
+            return Err(FileError::FewMembers(entry.name.clone()));
         }
         if self.clique.iter().filter(|other| other.name == entry.name).count() > 1 {
             return Err(FileError::CliqueTwice(entry.name.clone()));
