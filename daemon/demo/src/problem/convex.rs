@@ -131,13 +131,10 @@ impl ConvexReport {
         let mut difference: f64 = 0.0;
         for solution in &solutions {
             let found = numbers(solution);
+            let of_node = solution.node * found.len();
             let wanted = match solution.answer {
-                Answer::SparseRegression { .. } | Answer::Robust { .. } | Answer::NetworkLasso { .. } => {
-                    &one_place.numbers[..]
-                }
-                Answer::ResourceAllocation { .. } | Answer::CliqueCoupling { .. } => {
-                    &one_place.numbers[solution.node..=solution.node]
-                }
+                Answer::SparseRegression { .. } | Answer::Robust { .. } => &one_place.numbers[..],
+                _ => &one_place.numbers[of_node..of_node + found.len()],
             };
             difference = found.iter().zip(wanted).map(|(a, b)| (a - b).abs()).fold(difference, f64::max);
         }

@@ -81,8 +81,8 @@ impl CoupledTask {
                 return Err(CouplingError::Member { clique: name(), member, last: own.len().saturating_sub(1) });
             }
             if clique.members.is_empty() || !clique.term(Vec::new()).is_for(components.len()) {
-                let (members, components) = (clique.members.len(), components.len());
-                return Err(CouplingError::Unfit { clique: name(), members, components });
+                let members = clique.members.len();
+                return Err(CouplingError::Unfit { clique: name(), members, components: components.len() });
             }
             if !names.insert(&clique.name) {
                 return Err(CouplingError::Twice { clique: name() });

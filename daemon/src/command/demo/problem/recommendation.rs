@@ -14,8 +14,8 @@ pub(super) fn execute(options: &ProblemOptions, json: bool) -> Result {
 }
 
 fn print(report: &RoundsReport, demo: &RecommendationDemo) -> Result {
-    let (ways, judged) = (demo.ways(), "ndcg@20");
-    out::line(format!("\n{}\n\n{}", report.means_table(ways, &METRICS[1..6]), report.verdict(ways, judged)));
+    let ways = demo.ways();
+    out::line(format!("\n{}\n\n{}", report.means_table(ways, &METRICS[1..6]), report.verdict(ways, "ndcg@20")));
     out::line("Each shop's model is that of its best round on interactions held out for that.");
     out::line(report.end());
     let recommender = demo.recommender()?;
