@@ -277,6 +277,9 @@ fn usual() -> Preference {
     Preference { lower: f64::NEG_INFINITY, ..Preference::default() }
 }
 
+/// The terms of each node, and the nodes that have an entry.
+type NodesTerms = (Vec<Arc<dyn OwnTerms>>, BTreeSet<usize>);
+
 impl CoupledFile {
     pub(in crate::problem) fn resolve(
         self,
@@ -327,7 +330,7 @@ impl CoupledFile {
     }
 
     /// The terms of each node, and the nodes that have an entry.
-    fn own_terms(&self, plan: &Plan, names: &[String]) -> Result<(Vec<Arc<dyn OwnTerms>>, BTreeSet<usize>), FileError> {
+    fn own_terms(&self, plan: &Plan, names: &[String]) -> Result<NodesTerms, FileError> {
         let usual: Arc<dyn OwnTerms> = Arc::new(vec![usual(); self.components.len()]);
         let mut own = vec![usual; names.len()];
         let mut entered = BTreeSet::new();
