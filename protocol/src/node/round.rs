@@ -8,7 +8,7 @@ use super::{Node, Phase, Wait};
 use crate::config::WaitPolicy;
 use crate::effect::{Clipped, NodeEvent, RoundReport, Suspension};
 use crate::injected_bug::InjectedBug;
-use crate::link::QueuedParcel;
+use crate::link::{InLink, QueuedParcel};
 use crate::mass::Mass;
 use crate::payload::Payload;
 use crate::schedule::{NodeId, OutShare};
@@ -338,12 +338,14 @@ impl Node {
         }
     }
 
-    /// Takes the next parcel of `step` or before from the queue of a link.
+    /// Takes the next parcel of `step` or before from the queue of a link. One of a later step is not looked at: the reference
+    /// to decode it may be still to come.
     fn next_parcel(&mut self, from: NodeId, step: u64) -> Option<QueuedParcel> {
+        let is_due = |link: &InLink| link.oldest_step().is_some_and(|oldest| oldest <= step);
+        self.peers.get(&from)?.incoming.as_ref().filter(|link| is_due(link))?;
         self.resolve_next(from);
         let peer = self.peers.get_mut(&from)?;
-        let link = peer.incoming.as_mut().filter(|link| link.oldest_step().is_some_and(|oldest| oldest <= step))?;
-        let parcel = link.pop()?;
+        let parcel = peer.incoming.as_mut()?.pop()?;
         peer.ack_owed = true;
         self.commits.soil();
         Some(parcel)
