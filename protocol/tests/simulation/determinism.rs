@@ -97,6 +97,48 @@ fn coded_averages_do_not_depend_on_how_soon_statements_of_references_come() {
     }
 }
 
+/// Two exact averages in turn of seven nodes around node 0. The leaves of nodes 1 and 2 change places between them, so a leaf
+/// sends to a node that may not have the reference yet which the leaf has from another.
+fn trees_in_turn() -> Arc<Schedule> {
+    let link = |from: u32, to: u32, share: f64| (NodeId(from), NodeId(to), share);
+    let round = |of_leaves: [u32; 4]| {
+        let leaves = || (3..7).zip(of_leaves);
+        let keep = |kept: [f64; 7]| kept.to_vec();
+        let third = 1.0 / 3.0;
+        let down = leaves().map(|(leaf, parent)| link(parent, leaf, third)).collect();
+        [
+            Step {
+                keep: keep([1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]),
+                links: leaves().map(|(leaf, parent)| link(leaf, parent, 1.0)).collect(),
+            },
+            Step {
+                keep: keep([1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]),
+                links: [1, 2].map(|from| link(from, 0, 1.0)).to_vec(),
+            },
+            Step {
+                keep: keep([1.0 / 7.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]),
+                links: [1, 2].map(|to| link(0, to, 3.0 / 7.0)).to_vec(),
+            },
+            Step { keep: keep([1.0, third, third, 1.0, 1.0, 1.0, 1.0]), links: down },
+        ]
+    };
+    let steps = [round([1, 1, 2, 2]), round([2, 2, 1, 1])].concat();
+    Arc::new(Schedule::new(7, &steps, 1).unwrap().with_round_length(4).unwrap())
+}
+
+#[test]
+fn a_coded_parcel_that_comes_before_its_reference_waits_for_it() {
+    let config = |seed| {
+        let training_time = (Duration::ZERO, Duration::from_millis(1));
+        let swarm = SwarmConfig { schedule: trees_in_turn(), ..differences::swarm(Codec::Int4, 60) };
+        SwarmConfig { training_time, ..with_delays(swarm, seed, 0, 300) }
+    };
+    let (reference, _) = run(config(1));
+    for seed in 2..8 {
+        assert!(run(config(seed)).0 == reference, "seed {seed}");
+    }
+}
+
 #[test]
 fn duplicated_and_reordered_datagrams_do_not_change_a_synchronous_result() {
     for nodes in [2, 7] {
